@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import os
 from collections.abc import Callable
-from functools import partial
+from functools import cache, partial
 from types import NoneType
 from typing import Annotated, Any, ClassVar, Literal, get_args, get_origin
 
@@ -217,10 +217,11 @@ def with_options(command: Callable[..., int | None]) -> Callable[..., int | None
         for name, each in parameters.items()
         if isinstance(each.annotation, type) and issubclass(each.annotation, msgspec.Struct)
     }
-    found = [each for kind in kinds.values() for each in options_of(kind)]
+    given_by = [each for kind in kinds.values() for each in _flags_of_all(kind)]
     order = ["", *GROUPS]
-    found.sort(key=lambda each: order.index(each.group))
-    flags = [flag for each in found for flag in _flags_of(each)]
+    given_by.sort(key=lambda each: order.index(each[0].group))
+    found = [each for each, _ in given_by]
+    flags = [flag for _, those in given_by for flag in those]
     shown = [each for name, each in parameters.items() if name not in (*kinds, "written")]
     if any(kind in LAYERED for kind in kinds.values()):
         shown.append(_parameter("config", Config))
@@ -244,12 +245,18 @@ def with_options(command: Callable[..., int | None]) -> Callable[..., int | None
         more = {"written": frozenset(chosen)} if "written" in parameters else {}
         return command(**structs, **more, **arguments)
 
-    whole = [each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in (*shown, *flags)]
+    whole = [*(each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in shown), *flags]
     made: Any = run
     made.__signature__ = inspect.Signature(whole)
     made.__annotations__ = {each.name: each.annotation for each in whole}
     made.__doc__, made.__name__ = command.__doc__, command.__name__
     return run
+
+
+@cache
+def _flags_of_all(kind: type[msgspec.Struct]) -> list[tuple[Option, list[inspect.Parameter]]]:
+    """Every option that a struct declares, and its flags: several commands have the same."""
+    return [(each, _flags_of(each)) for each in options_of(kind)]
 
 
 def _flags_of(each: Option) -> list[inspect.Parameter]:
