@@ -31,6 +31,31 @@ def test_importing_it_costs_nothing() -> None:
     assert done.stdout == b"[]\n"
 
 
+STARTED = """
+import contextlib, sys
+from streamdp.cli import main
+sys.argv[0] = "streamdp"
+with contextlib.suppress(SystemExit):
+    main()
+print([name for name in ("numba", "numba.np.linalg", "scipy.linalg", "pydantic") if name in sys.modules])
+"""
+
+
+def test_a_command_imports_no_more_than_it_needs(tmp_path: Path) -> None:
+    """The slow parts of what others have written are left alone: at every start they would cost more than
+    the package itself.
+    """
+    (tmp_path / "texts.txt").write_text("storm over the coast\ncoast storm\n")
+    for arguments, imported in (
+        (["--help"], b"[]"),
+        (["consume", "texts.txt"], None),  # which may compile
+        (["consume", "texts.txt", "--beam", "8"], b"['numba']"),
+    ):
+        command = [sys.executable, "-c", STARTED, *arguments]
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, check=True)
+        assert imported in (done.stdout.splitlines()[-1], None), arguments
+
+
 def test_everything_named_is_there() -> None:
     for name in streamdp.__all__:
         assert getattr(streamdp, name) is not None

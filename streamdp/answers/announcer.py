@@ -182,7 +182,7 @@ class Announcer:
         first, r = answers[0].seq - len(self._open), 0
         for answer, sample, decided in zip(answers, samples, through, strict=True):
             number, size = answer.seq, size_of(answer)
-            self.samples.add(sample)
+            self.samples.extend([sample])
             told.append(answer)
             self._open[number] = answer
             self._sizes.append(size)

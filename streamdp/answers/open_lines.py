@@ -242,7 +242,7 @@ class OpenLines:
             )
 
 
-_NOTHING = np.zeros(0, np.uint8)
+_NOTHING = np.frombuffer(b"", np.uint8)  # of the type that values have, for which one kernel serves
 
 
 class HeldTemplates:

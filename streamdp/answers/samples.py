@@ -77,9 +77,10 @@ def of_texts(
         return []  # numbers show nothing
     columns, letters = texts.columns, texts.columns.letters.data
     numbers = range(len(texts)) if which is None else which
-    ends = columns.ends.tolist()
-    starts = [texts.begin, *ends]
-    said: list[Text] = [bytes(letters[starts[i] : min(ends[i], starts[i] + _BYTES)]) for i in numbers]
+    ends = (columns.ends - texts.begin).tolist()
+    starts = [0, *ends]
+    whole = bytes(letters[texts.begin : texts.begin + ends[-1]]) if ends else b""
+    said: list[Text] = [whole[starts[i] : min(ends[i], starts[i] + _BYTES)] for i in numbers]
     if kept and texts.keep:
         data, spans = columns.data.data, columns.kept.tolist()
         for at, i in enumerate(numbers):
@@ -159,27 +160,21 @@ class Samples:
 
     def extend(self, joined: Iterable[Joined]) -> None:
         """Records have joined clusters."""
-        for each in joined:
-            self.add(each)
-
-    def add(self, joined: Joined) -> None:
-        """A record has joined a cluster."""
-        label, sample = joined
-        if sample[2] and sample[2] != _NOTHING:
-            self._add(label, sample)
-
-    def _add(self, label: int, sample: Sample) -> None:
-        held = self._held.get(label)
-        if held is None:
-            self._held[label] = [sample]
-            if len(self._held) > CLUSTERS:
-                self._held.popitem(last=False)
-            return
-        self._held.move_to_end(label)
-        if len(held) < FIRST:
-            held.append(sample)
-        else:  # the first, the most typical, the latest
-            _, middle, newest = held
+        all_held = self._held
+        for label, sample in joined:
+            if not sample[2] or sample[2] == _NOTHING:
+                continue
+            held = all_held.get(label)
+            if held is None:
+                all_held[label] = [sample]
+                if len(all_held) > CLUSTERS:
+                    all_held.popitem(last=False)
+                continue
+            all_held.move_to_end(label)
+            if len(held) < FIRST:
+                held.append(sample)
+                continue
+            _, middle, newest = held  # the first, the most typical, the latest
             if newest[1] > middle[1] or (newest[1] == middle[1] and newest[0] < middle[0]):
                 held[1] = newest
             held[2] = sample
@@ -191,7 +186,7 @@ class Samples:
                 self._held[before].remove(sample)
                 if not self._held[before]:
                     del self._held[before]
-                self._add(after, sample)
+                self.extend([(after, sample)])
                 return
 
     def erase(self, seqs: Collection[int]) -> None:
@@ -203,8 +198,7 @@ class Samples:
 
     def unite(self, before: int, after: int) -> None:
         """All records of a label have another now."""
-        for sample in self._held.pop(before, ()):
-            self._add(after, sample)
+        self.extend((after, sample) for sample in self._held.pop(before, ()))
 
     def dump(self) -> list[Any]:
         """All that is held, as plain values."""

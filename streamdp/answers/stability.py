@@ -49,7 +49,9 @@ class Recent(NamedTuple):
 
 @kernel
 def _cell(probability: float, founded: int) -> int:
-    at: int = founded * USUAL.shape[1] + np.searchsorted(LEAST, probability, side="right")
+    at: int = founded * USUAL.shape[1]
+    for least in LEAST:
+        at += 1 if probability >= least else 0
     return at
 
 

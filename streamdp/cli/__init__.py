@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import os
 import sys
 
 
 def main() -> None:
     """Run the command line; every foreseen error is one line on stderr and an exit code (docs/formats.md)."""
+    gc.set_threshold(20_000, 20, 20)  # most of what is made lasts: imports, then the state of a stream
     _need_locks()
     _occupy_standard_streams()
     sys.exit(_run())

@@ -9,15 +9,16 @@ import typer
 
 from streamdp._version import READS_SINCE, __version__
 from streamdp.cli.errors import LogFormat, choose_log_format
-from streamdp.cli.options import FitOptions, RefineOptions, SparkJob, StoriesOptions, with_options
+from streamdp.cli.options import FitOptions, Group, RefineOptions, SparkJob, StoriesOptions, with_options
 from streamdp.cli.state_app import State, state_app
 from streamdp.settings import Settings
 from streamdp.settings.alerts import Alerting
 from streamdp.settings.places import Input, Outputs, PageAddress, Results, Service, Serving
 from streamdp.settings.schema import Classes
-from streamdp.story.story import Sort
+from streamdp.story.orders import Sort
 
 app = typer.Typer(
+    cls=Group,
     invoke_without_command=True,
     add_completion=False,
     pretty_exceptions_enable=False,

@@ -5,12 +5,14 @@ from __future__ import annotations
 import inspect
 import os
 from collections.abc import Callable
+from functools import cache, partial
 from types import NoneType
 from typing import Annotated, Any, ClassVar, Literal, get_args, get_origin
 
 import msgspec
 import typer
 from msgspec import Meta
+from typer.core import TyperGroup
 
 from streamdp.cli.errors import warn
 from streamdp.errors import ConfigError, Exit
@@ -18,7 +20,7 @@ from streamdp.offline.plan import Estimate, Method, Plan, Start
 from streamdp.settings import Settings
 from streamdp.settings.load import LAYERED, gather
 from streamdp.settings.options import GROUPS, RENAMED, Option, option, options_of, refuse_meaningless
-from streamdp.story.story import Sort
+from streamdp.story.orders import Sort
 
 Config = Annotated[
     str | None, typer.Option(help="settings file (default: streamdp.toml where there is one)", metavar="PATH")
@@ -169,6 +171,40 @@ def parse_budget(text: str) -> tuple[int | None, float | None]:
     return (None, value * units[unit]) if unit else (int(value), None)
 
 
+class Group(TyperGroup):
+    """All commands, whose options cost nothing where they need no reading: defaults, and texts.
+
+    typer makes a reader for each of a hundred options, and imports pydantic for the first.
+    """
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """The options of all commands alike."""
+        return _spared(super().get_params(ctx))
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """A command of that name, None where there is none."""
+        found = super().get_command(ctx, cmd_name)
+        if found is not None:
+            _spared(found.get_params(ctx))
+        return found
+
+
+def _spared(params: list[Any]) -> list[Any]:
+    for param in params:
+        param.process_value = partial(_value_of, param)
+    return params
+
+
+def _value_of(param: Any, ctx: Any, value: Any) -> Any:
+    """The value of an option, as typer says it."""
+    kind = getattr(getattr(param, "type_descriptor", None), "annotation", None)
+    read = value is None or value == param.default or (kind is str and isinstance(value, str))
+    if not read or param.required or param.nargs != 1:
+        return type(param).process_value(param, ctx, value)
+    given = () if value is None and param.multiple else value
+    return given if param.callback is None else param.callback(ctx, param, given)
+
+
 def with_options(command: Callable[..., int | None]) -> Callable[..., int | None]:
     """Turn the parameters of a command that are structs into flags, one for each field.
 
@@ -181,10 +217,11 @@ def with_options(command: Callable[..., int | None]) -> Callable[..., int | None
         for name, each in parameters.items()
         if isinstance(each.annotation, type) and issubclass(each.annotation, msgspec.Struct)
     }
-    found = [each for kind in kinds.values() for each in options_of(kind)]
+    given_by = [each for kind in kinds.values() for each in _flags_of_all(kind)]
     order = ["", *GROUPS]
-    found.sort(key=lambda each: order.index(each.group))
-    flags = [flag for each in found for flag in _flags_of(each)]
+    given_by.sort(key=lambda each: order.index(each[0].group))
+    found = [each for each, _ in given_by]
+    flags = [flag for _, those in given_by for flag in those]
     shown = [each for name, each in parameters.items() if name not in (*kinds, "written")]
     if any(kind in LAYERED for kind in kinds.values()):
         shown.append(_parameter("config", Config))
@@ -208,12 +245,18 @@ def with_options(command: Callable[..., int | None]) -> Callable[..., int | None
         more = {"written": frozenset(chosen)} if "written" in parameters else {}
         return command(**structs, **more, **arguments)
 
-    whole = [each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in (*shown, *flags)]
+    whole = [*(each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in shown), *flags]
     made: Any = run
     made.__signature__ = inspect.Signature(whole)
     made.__annotations__ = {each.name: each.annotation for each in whole}
     made.__doc__, made.__name__ = command.__doc__, command.__name__
     return run
+
+
+@cache
+def _flags_of_all(kind: type[msgspec.Struct]) -> list[tuple[Option, list[inspect.Parameter]]]:
+    """Every option that a struct declares, and its flags: several commands have the same."""
+    return [(each, _flags_of(each)) for each in options_of(kind)]
 
 
 def _flags_of(each: Option) -> list[inspect.Parameter]:

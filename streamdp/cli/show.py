@@ -21,7 +21,8 @@ from streamdp.scoring.agreement import Agreement
 from streamdp.scoring.score import score
 from streamdp.settings.schema import Classes
 from streamdp.state.snapshot import Header, written_at
-from streamdp.story.story import Sort, Stories, noun_of
+from streamdp.story.orders import Sort
+from streamdp.story.story import Stories, noun_of
 
 TITLES: dict[Sort, str] = {
     "size": "largest live",

@@ -173,13 +173,17 @@ class KernelCache(_Cache):
         return None if self._writable is None else str(self._writable)
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
-        """What was compiled for these types; None where it is not found, or not whole."""
-        target_context.refresh()
+        """What was compiled for these types; None where it is not found, or not whole.
+
+        numba learns all that it can compile only where something is to be compiled: that takes it longer than
+        to load a dozen kernels, and machine code needs none of it.
+        """
         key = self._key(sig, target_context.codegen())
         payload = self._find(key)
         if payload is None and self._turn is not None and self._turn.take(self._file(key)):
             payload = self._find(key)
         if payload is None:
+            compiler.leave_blas_for_later()
             return None
         self._end_turn()
         return CompileResult._rebuild(target_context, *payload)  # noqa: SLF001 - as numba's own cache does

@@ -10,12 +10,28 @@ lowering a library that ends differently.
 
 from __future__ import annotations
 
+import importlib
 from typing import Any
 
 from numba.core import codegen, typed_passes
 from numba.core.compiler import CompilerBase, DefaultPassBuilder, Flags
 from numba.core.compiler_machinery import AnalysisPass, register_pass
 from numba.core.registry import CPUDispatcher
+
+
+def leave_blas_for_later() -> None:
+    """Let numba look for a BLAS when one of its functions is compiled, as it does anyway, and not before.
+
+    When it begins to compile, it would import SciPy where that is installed, to see whether matrices can be
+    multiplied: a third of a second, for functions that no kernel calls.
+    """
+    linalg: Any = importlib.import_module("numba.np.linalg")
+    look = linalg.ensure_blas
+    linalg.ensure_blas = lambda: None
+    try:
+        importlib.import_module("numba.np.arraymath")
+    finally:
+        linalg.ensure_blas = look
 
 
 class _Environments:

@@ -2,39 +2,22 @@
 
 Kernels allocate nothing, so numba's reference counting is switched off: with tuples of many arrays it
 would cost most of the run time.
-
-When numba begins to compile, or to load what was compiled, it imports SciPy where that is installed, to see
-whether matrices can be multiplied: a third of a second at every start, for functions that no kernel calls.
-It is started without.
 """
 
 from __future__ import annotations
 
 import functools
-import importlib
 from collections.abc import Callable
 from operator import is_
 from typing import Any, TypeVar
 
 import numba
 from numba.extending import overload, register_jitable
-from numba.np import linalg
 
 from streamdp.kernels.cache import KernelCache, cache_folder
 from streamdp.kernels.compiler import InnerCompiler, InnerDispatcher
 from streamdp.kernels.held import Held, form_of
 from streamdp.kernels.prebuilt import settle
-
-
-def leave_blas_for_later() -> None:
-    """Let numba look for a BLAS when one of its functions is compiled, as it does anyway, and not before."""
-    look = linalg.ensure_blas
-    linalg.ensure_blas = lambda: None
-    try:
-        importlib.import_module("numba.np.arraymath")
-    finally:
-        linalg.ensure_blas = look
-
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -49,7 +32,6 @@ _INNER: dict[str, Any] = {
     **_OPTIONS,
 }
 settle()
-leave_blas_for_later()
 
 
 def kernel(function: F) -> F:

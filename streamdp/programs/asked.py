@@ -22,7 +22,8 @@ from streamdp.reports.source import (
 from streamdp.serve.told import CorrectionList, Noted, RecordList, StoryList, Where
 from streamdp.state.corrections import CorrectionsFile, Wanted
 from streamdp.state.snapshot import written_at
-from streamdp.story.story import Sort, Story
+from streamdp.story.orders import Sort
+from streamdp.story.story import Story
 
 WHERE, CHANGES, CORRECTIONS = "where", "changes", "corrections"
 """What not everything can be asked."""

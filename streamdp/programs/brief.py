@@ -8,7 +8,8 @@ from typing import Any
 from streamdp.answers.listing import printable
 from streamdp.page.changed import ChangeList
 from streamdp.serve.told import CorrectionList, RecordList, StoryList, Where
-from streamdp.story.story import Sort, Story, StoryRecord, iso
+from streamdp.story.orders import Sort
+from streamdp.story.story import Story, StoryRecord, iso
 from streamdp.story.titles import short
 
 TEXT, TITLE = 300, 120

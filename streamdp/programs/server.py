@@ -16,7 +16,7 @@ from streamdp.errors import StreamdpError
 from streamdp.programs import brief
 from streamdp.programs.asked import CHANGES, CORRECTIONS, WHERE, Asked
 from streamdp.state.corrections import Wanted, What
-from streamdp.story.story import Sort
+from streamdp.story.orders import Sort
 
 PAGE = 50
 """Stories, records or changes of an answer, at most."""

@@ -23,7 +23,8 @@ from streamdp.serve.told import (
     Wrong,
 )
 from streamdp.state.corrections import Wanted
-from streamdp.story.story import Sort, Story
+from streamdp.story.orders import Sort
+from streamdp.story.story import Story
 
 SECONDS = 90.0
 """How long an answer is waited for."""

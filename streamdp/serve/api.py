@@ -21,7 +21,8 @@ from streamdp.serve.logs import Logs, one_by_one
 from streamdp.serve.openapi import document
 from streamdp.serve.stored import Stands, Stored
 from streamdp.serve.told import Answer, RecordList, StoryList, Where
-from streamdp.story.story import Sort, Stories, Story
+from streamdp.story.orders import Sort
+from streamdp.story.story import Stories, Story
 from streamdp.web import PATIENCE
 
 FRESH = 1.0

@@ -22,7 +22,8 @@ from streamdp.serve.told import (
     Wrong,
 )
 from streamdp.state.corrections import Wanted
-from streamdp.story.story import Sort, Story
+from streamdp.story.orders import Sort
+from streamdp.story.story import Story
 
 JSON, LINES, EVENTS = "application/json", "application/x-ndjson", "text/event-stream"
 PROTOBUF = "application/x-protobuf"

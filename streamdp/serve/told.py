@@ -9,7 +9,8 @@ import msgspec
 
 from streamdp.records import Answers, Assignment, Lines, Reject
 from streamdp.state.corrections import Correction, CorrectionsFile
-from streamdp.story.story import Sort, Stories, Story, StoryRecord
+from streamdp.story.orders import Sort
+from streamdp.story.story import Stories, Story, StoryRecord
 
 
 class Answer(msgspec.Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):

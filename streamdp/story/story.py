@@ -13,12 +13,12 @@ import msgspec
 from streamdp.answers.listing import is_date, printable, table, text_table
 from streamdp.lines.holes import Hole
 from streamdp.story.clock import Clock
+from streamdp.story.orders import ORDERS, Sort
 
 if TYPE_CHECKING:
     from streamdp.story.stated import Stated
 
 Trend = Literal["new", "growing", "steady", "fading", "silent"]
-Sort = Literal["size", "growing", "new", "last"]
 
 
 class StoryRecord(msgspec.Struct, frozen=True, gc=False, kw_only=True):
@@ -127,14 +127,6 @@ def iso(time: float | None) -> str:
 
     return datetime.fromtimestamp(math.floor(time), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
-
-ORDERS: dict[Sort, Callable[[Story], Any]] = {
-    "size": lambda s: (-s.size, s.label),
-    "growing": lambda s: (-s.growth, -s.size, s.label),
-    "new": lambda s: (-s.first_seq, -s.label),
-    "last": lambda s: (-s.last_seq, s.label),
-}
-"""What comes first."""
 
 COLUMNS = ("story", "title", "records", "began", "last", "now", "trend", "keywords")
 

@@ -87,10 +87,11 @@ class Titles:
             for seq, (foretold, text) in said.items():
                 if before is not None and seq not in typical:
                     continue  # it cannot be compared any more
-                title = Title(seq, typical.get(seq, foretold), size, short(shown(text)))
-                if free and self._taken(title.text, label, living):
+                nats = typical.get(seq, foretold)
+                if best is not None and (nats, -seq) <= (best.typical, -best.seq):
                     continue
-                if best is None or (title.typical, -title.seq) > (best.typical, -best.seq):
+                title = Title(seq, nats, size, short(shown(text)))
+                if not free or not self._taken(title.text, label, living):
                     best = title
             if best is not None:
                 break

@@ -180,6 +180,8 @@ class Corrections:
 
         Among those from number ``first`` on, with these labels, are all of pinned stories.
         """
+        if not self.held and not len(self.gone.seqs):
+            return NO_LABELS
         found = [side.seqs for held in self.held.values() for side in held.sides]
         pinned = first + np.flatnonzero(np.isin(labels, [*self.pinned]))
         return np.unique(np.concatenate([self.gone.seqs, pinned, *found]))
