@@ -47,6 +47,10 @@ class Stored:
             )
         return found  # of several records of one id the first
 
+    def version(self) -> int:
+        """Another number after each time that the store was written."""
+        return int(self._store.execute("PRAGMA data_version").fetchone()[0])
+
     def last_event(self) -> int:
         """The number of the newest event; 0 where there is none."""
         return int(self._store.execute("SELECT coalesce(max(number), 0) FROM events").fetchone()[0])
