@@ -13,9 +13,9 @@ from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
 from streamdp.page.api import Api
-from streamdp.page.errors import AskError, Endpoint, as_json, integer, label_of, or_error
+from streamdp.page.errors import AskError, Endpoint, as_json, integer, kind_of, label_of, or_error
 from streamdp.reports.store import StoreStories
-from streamdp.serve.bodies import Shape, records_of, unpacked, whole
+from streamdp.serve.bodies import Shape, body_of, records_of
 from streamdp.serve.correcting import Correcting
 from streamdp.serve.logs import Logs, one_by_one
 from streamdp.serve.openapi import document
@@ -105,8 +105,8 @@ class Service:
     async def take(self, request: Request) -> Response:
         """Records in, answers out, in order."""
         stands = self._open()
-        kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-        body = unpacked(await whole(request), request.headers.get("content-encoding", "").strip().lower())
+        kind = kind_of(request)
+        body = await body_of(request)
         shape, records = records_of(body, kind, of_text=stands.of_text)
         if stands.settings.format == "otlp":
             shape, records = one_by_one(shape, records, stands.settings)
