@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import http.client
 import json
+import re
 import socket
 import time
 from collections.abc import Iterator
@@ -14,6 +16,7 @@ from commands import wait_for
 from feeds import headlines
 
 from streamdp.engine import Engine
+from streamdp.page import guard
 from streamdp.page.guard import Allowance
 from streamdp.page.hub import BEHIND
 from streamdp.page.server import Page, PageError
@@ -141,6 +144,21 @@ def test_scoring_is_limited_and_answered_by_the_run(page: Page, engine: Engine) 
         statuses.append(status)
     assert 429 in statuses
     assert int(headers["retry-after"]) >= 1
+
+
+def test_questions_that_are_sent_ahead_are_bounded(page: Page, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(guard, "ASKS", (5.0, 0.001))
+    with socket.create_connection(("127.0.0.1", page.port), 20) as client:
+        client.sendall(b"GET /api/status HTTP/1.1\r\nHost: localhost\r\n\r\n" * 200)
+        found = b""
+        with contextlib.suppress(ConnectionResetError):  # it was cut off with requests unread
+            while part := client.recv(65536):
+                found += part
+    statuses = [int(status) for status in re.findall(rb"HTTP/1.1 (\d+)", found)]
+    assert statuses == [200] * 5 + [429]
+    assert ask(page, "/api/status")[1]["retry-after"] == "1"
+    monkeypatch.setattr(guard, "ADDRESSES", 0)
+    assert [ask(page, "/api/status")[0] for _ in range(2)] == [429, 200]  # it was forgotten meanwhile
 
 
 def test_an_allowance_fills_again() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 import json
 import sqlite3
@@ -13,6 +14,7 @@ from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import jsonschema
@@ -21,8 +23,12 @@ from commands import call, wait_for
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from serving import Served
+from starlette.requests import Request
 
+from streamdp.reports.store import StoreStories
+from streamdp.serve import api
 from streamdp.serve.openapi import document
+from streamdp.serve.stored import Stored
 
 SCHEMAS = document()
 BEGAN = 1_700_000_000
@@ -197,6 +203,40 @@ def test_whatever_is_asked_while_records_come_is_answered(tmp_path: Path, second
     with sqlite3.connect(tmp_path / "news.db") as store:
         found = store.execute("SELECT count(DISTINCT id), count(*) FROM records").fetchone()
     assert found == (sums[0][200], sums[0][200])
+
+
+def test_stories_are_gathered_again_only_where_the_store_was_written(
+    served: Served, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, gathered = str(tmp_path / "copy.db"), list[str]()
+    with sqlite3.connect(served.folder / "news.db") as store, sqlite3.connect(path) as copy:
+        store.backup(copy)
+
+    def gather(path: str) -> StoreStories:
+        gathered.append(path)
+        return StoreStories(path)
+
+    monkeypatch.setattr(api, "StoreStories", gather)
+    service: Any = api.Service(SimpleNamespace(), lambda *_: (200, b"", ""), lambda _: None)  # type: ignore[arg-type]
+    service.stands = SimpleNamespace(stored=Stored(path), store=path)
+    request = Request({"type": "http", "query_string": b"", "headers": []})
+
+    def titles() -> list[str]:
+        answer = asyncio.run(service.stories(request))
+        return [story["title"] for story in json.loads(answer.body)["stories"]]
+
+    def write(title: str) -> None:
+        with sqlite3.connect(path) as store:
+            store.execute("UPDATE stories SET title = ?", (title,))
+
+    for fresh in (0.0, 3600.0):
+        monkeypatch.setattr(api, "FRESH", fresh)
+        monkeypatch.setattr(api, "SHARE", 0.0)
+        write(f"written {fresh}")
+        assert titles()[0] == titles()[0] == f"written {fresh} (parliament)"
+    assert gathered == [path] * 2
+    write("too early")
+    assert titles()[0] == "written 3600.0 (parliament)"
 
 
 ANY = (

@@ -49,6 +49,11 @@ def allow(allowance: Allowance, what: str = "questions") -> None:
         raise AskError(429, f"too many {what} at once: wait a moment", wait)
 
 
+def kind_of(request: Request) -> str:
+    """What a body is, as its sender says: its content type without parameters."""
+    return request.headers.get("content-type", "").partition(";")[0].strip().lower()
+
+
 def or_error(answer: Endpoint) -> Endpoint:
     """The same, with an AskError as JSON, and what nobody foresaw in the log."""
 
@@ -79,6 +84,19 @@ def as_json(body: bytes, status: int = 200, headers: dict[str, str] | None = Non
     return Response(body, status, {"cache-control": "no-store", **(headers or {})}, "application/json")
 
 
+async def whole(request: Request, most: int, large: str | None = None) -> bytes:
+    """The body, once all of it has come; ``large`` is what is said of one that is too large.
+
+    ClientDisconnect where it is cut off: nothing of it is taken. Raises AskError.
+    """
+    body = bytearray()
+    async for part in request.stream():
+        body += part
+        if len(body) > most:
+            raise AskError(413, large or f"a body has at most {most:,} bytes: nothing was taken")
+    return bytes(body)
+
+
 async def json_of(request: Request, of: type[T], wanted: str, allowance: Allowance, large: str) -> T:
     """The body of a request, which says that it is JSON. Raises AskError with what is ``wanted``.
 
@@ -86,14 +104,10 @@ async def json_of(request: Request, of: type[T], wanted: str, allowance: Allowan
 
     No page of another site can send this type without being asked for leave first, which is refused.
     """
-    if request.headers.get("content-type", "").partition(";")[0].strip() != "application/json":
+    if kind_of(request) != "application/json":
         raise AskError(415, wanted.replace("send ", "send JSON: ", 1))
     allow(allowance, "requests")
-    body = b""
-    async for part in request.stream():
-        body += part
-        if len(body) > LONGEST:
-            raise AskError(413, large)
+    body = await whole(request, LONGEST, large)
     try:
         return msgspec.json.decode(body, type=of)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):

@@ -27,8 +27,17 @@ HEADERS = [
 ]
 """With every answer: a page may load and ask nothing but this server, and no page may frame it."""
 
+MORE = {405: [(b"allow", b"GET, HEAD, POST")], 429: [(b"retry-after", b"1")]}
+"""What else a refusal says, by its status."""
+
 HEALTH = ("/livez", "/readyz")
 """What whoever can reach a service may ask of it without a token: whether it lives."""
+
+ASKS = 1000.0, 200.0
+"""Questions without a body (GET) of one address at once, and a second in the long run."""
+
+ADDRESSES = 1200
+"""Addresses of which that is known: those that asked latest."""
 
 Scope = dict[str, Any]
 
@@ -61,6 +70,7 @@ class Guard:
 
     def __init__(self, app: Any, host: str, token: str | None, limits: Limits = PAGE) -> None:
         self._app, self._token, self._hosts, self._limits = app, token, Hosts(host), limits
+        self._asked: dict[str, Allowance] = {}
 
     async def __call__(self, scope: Scope, receive: Any, send: Any) -> None:
         """Answer, or refuse."""
@@ -77,8 +87,8 @@ class Guard:
         as_json = scope["path"].startswith("/v1/")
         refused = self._refusal(scope, headers)
         if refused is not None:
-            allowed = [(b"allow", b"GET, HEAD, POST")] if refused[0] == 405 else []
-            await _answer(guarded, *refused, [(b"connection", b"close"), *allowed], as_json=as_json)
+            more = MORE.get(refused[0], [])
+            await _answer(guarded, *refused, [(b"connection", b"close"), *more], as_json=as_json)
             return
         given = dict(parse_qsl(scope.get("query_string", b"").decode("latin-1")))
         if self._token is not None and "token" in given:
@@ -122,7 +132,18 @@ class Guard:
             scope["method"] == "POST" or scope["path"].startswith(("/api/", "/v1/"))
         ):
             return 403, "another site may not ask"
+        if scope["method"] != "POST" and self._too_many(scope):
+            return 429, "too many questions at once: wait a moment"
         return None
+
+    def _too_many(self, scope: Scope) -> bool:
+        """Whether an address asks too much: the connection is closed then, and what it sent ahead dropped."""
+        address = (scope.get("client") or ("",))[0]
+        held = self._asked.pop(address, None) or Allowance(*ASKS)
+        self._asked[address] = held  # the latest is the last
+        if len(self._asked) > ADDRESSES:
+            del self._asked[next(iter(self._asked))]
+        return held.take() > 0.0
 
     def _known(self, headers: dict[str, str]) -> bool:
         scheme, _, token = headers.get("authorization", "").partition(" ")

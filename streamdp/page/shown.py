@@ -7,7 +7,8 @@ from collections.abc import Iterable
 
 import msgspec
 
-from streamdp.records import Assignment, ClusterSummary, Event
+from streamdp.records import ClusterSummary, Event
+from streamdp.records.brief import Brief
 
 LIVES = 5000
 """Clusters whose lives are kept: those to which something happened latest."""
@@ -107,7 +108,7 @@ class Shown(msgspec.Struct, gc=False):
     was: tuple[int, ...] = ()
 
 
-def shown_of(answer: Assignment, text: str) -> Shown:
+def shown_of(answer: Brief, text: str) -> Shown:
     """An answer, and what its record says."""
     named = "" if answer.id is None else str(answer.id)[:80]
     return Shown(
@@ -153,7 +154,7 @@ class ShownRecords:
         if len(held) > OF_CLUSTER:
             self._by_seq.pop(held.popleft().seq, None)
 
-    def revise(self, answer: Assignment) -> Shown | None:
+    def revise(self, answer: Brief) -> Shown | None:
         """A record has another label now; the record, where it is held and the label differs."""
         record = self._by_seq.get(answer.seq)
         if record is None:

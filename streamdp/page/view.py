@@ -20,7 +20,8 @@ from streamdp.page.figures import counted, levels_of, of_kind, rounded, waits
 from streamdp.page.graph import Graph
 from streamdp.page.shown import Happening, Lives, Shown, ShownRecords, shown_of
 from streamdp.page.table import Sort, Table, beginning_of, name_of, short
-from streamdp.records import GAP, SMALL, Answers, Assignment, Record, Reject
+from streamdp.records import GAP, SMALL, Answers, Record, Reject
+from streamdp.records.brief import Brief, briefs
 from streamdp.records.columns import Texts
 from streamdp.story.clock import Clock
 from streamdp.story.gather import figures_of
@@ -29,8 +30,8 @@ from streamdp.story.story import noun_of
 WHOLE = 1000
 """Between two ticks so many records are taken whole, by the batch."""
 
-SOME = 40
-"""Of each batch beyond them so many."""
+SOME, ONE_IN = 40, 25
+"""Of each batch beyond them so many at most, and one of so many: small batches come often."""
 
 COUNTED = 100_000
 """Records that are counted no later than together."""
@@ -122,15 +123,15 @@ class View:
         """Keep what the records say that wait for their turn."""
         for record in self._batch:
             if isinstance(record, Record):
-                self._waiting[_place(record)] = beginning_of(record)
+                self._waiting[_place(record.position)] = beginning_of(record)
         while len(self._waiting) > WAITING:
             del self._waiting[next(iter(self._waiting))]
         self._batch = []
 
     def answered(self, answers: Answers, held_back: int) -> None:
         """These were written; so many records wait for their turn."""
-        lines = answers.lines
-        first = [line for line in lines if line.__class__ is Assignment and not line.revision]
+        lines = briefs(answers.lines)
+        first = [line for line in lines if not line.revision]
         with self.lock:
             for reject in answers.rejects:
                 if reject.reason != GAP:
@@ -138,7 +139,7 @@ class View:
             if first:
                 self._count(first)
             if len(first) < len(lines):
-                self._revise([line for line in lines if isinstance(line, Assignment) and line.revision])
+                self._revise([line for line in lines if line.revision])
             for event in answers.events:
                 name = name_of(event.cluster, event.words, event.template, event.mean)
                 self.table.call(event.cluster, name)
@@ -155,7 +156,7 @@ class View:
             self._batch = []
             self._waiting.clear()
 
-    def _count(self, first: list[Assignment]) -> None:
+    def _count(self, first: list[Brief]) -> None:
         if not self._labels:
             self._first = first[0].seq
         self._labels += [line.cluster for line in first]
@@ -166,8 +167,9 @@ class View:
         self._records += len(first)
         places = range(len(first))
         self._room -= len(first)
-        if self._room < 0 and len(first) > SOME:
-            places = places[-1 :: -(len(first) // SOME)][:SOME][::-1]
+        if self._room < 0:
+            some = min(SOME, 1 + len(first) // ONE_IN)
+            places = places[-1 :: -(len(first) // some)][:some][::-1]
         made = [shown_of(line, text) for line, text in self._with_texts(first, places)]
         self.records.add(made)
         self._fresh = [*self._fresh, *made][-REPORTED["records"] :]
@@ -180,25 +182,23 @@ class View:
             self.graph.add(self._times, self._first, labels)
             self._labels, self._novelties, self._times = [], [], []
 
-    def _with_texts(
-        self, first: Sequence[Assignment], places: Sequence[int]
-    ) -> Iterator[tuple[Assignment, str]]:
+    def _with_texts(self, first: Sequence[Brief], places: Sequence[int]) -> Iterator[tuple[Brief, str]]:
         """Some of the answers, each with what its record says: mostly they are in the order of the batch."""
         batch, read = self._batch, dict[object, Record]()
         straight = len(batch) == len(first)
         for place in places:
             line = first[place]
             record = batch[place] if straight else None
-            if record is None or record.position != line.position:
-                read = read or {_place(r): r for r in batch if isinstance(r, Record)}
-                record = read.get(_place(line))
+            if record is None or record.position != line.place:
+                read = read or {_place(r.position): r for r in batch if isinstance(r, Record)}
+                record = read.get(_place(line.place))
             if isinstance(record, Record):
-                said = beginning_of(record, of_log=isinstance(line.template, str))
+                said = beginning_of(record, of_log=line.template is not None)
                 yield line, short(said, 300)
             else:
-                yield line, short(self._waiting.get(_place(line), ""), 300)
+                yield line, short(self._waiting.get(_place(line.place), ""), 300)
 
-    def _revise(self, revised: list[Assignment]) -> None:
+    def _revise(self, revised: list[Brief]) -> None:
         self._revisions += len(revised)
         found = [record for line in revised if (record := self.records.revise(line)) is not None]
         self._revised = [*self._revised, *found][-REPORTED["revised"] :]
@@ -393,6 +393,6 @@ class View:
             return [self._event_row(event) for event in reversed(found[-most:])]
 
 
-def _place(of: Record | Assignment) -> object:
+def _place(position: Mapping[str, Any]) -> object:
     """What tells apart where records stand in their source."""
-    return tuple(of.position.values())
+    return tuple(position.values())

@@ -276,6 +276,7 @@ class Lines(Sequence[Line]):
 
     def __init__(self, lines: Iterable[Line] = ()) -> None:
         self.parts: list[list[Line] | bytes] = []
+        self.read: tuple[int, list[Any]] | None = None  # by ``briefs``, when there were so many lines
         self._count = 0
         self.extend(lines)
 

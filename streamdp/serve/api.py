@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator, Callable, Iterable
-from typing import Any, get_args
+from typing import Any, NamedTuple, get_args
 
 import msgspec
 from starlette.requests import Request
@@ -13,9 +13,9 @@ from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
 from streamdp.page.api import Api
-from streamdp.page.errors import AskError, Endpoint, as_json, integer, label_of, or_error
+from streamdp.page.errors import AskError, Endpoint, as_json, integer, kind_of, label_of, or_error
 from streamdp.reports.store import StoreStories
-from streamdp.serve.bodies import Shape, records_of, unpacked, whole
+from streamdp.serve.bodies import Shape, body_of, records_of
 from streamdp.serve.correcting import Correcting
 from streamdp.serve.logs import Logs, one_by_one
 from streamdp.serve.openapi import document
@@ -25,8 +25,8 @@ from streamdp.story.orders import Sort
 from streamdp.story.story import Stories, Story
 from streamdp.web import PATIENCE
 
-FRESH = 1.0
-"""Seconds for which stories are not gathered again."""
+FRESH, SHARE = 1.0, 10.0
+"""Stories are not gathered again for so many seconds, nor for so many times as long as it took."""
 
 LISTENERS = 64
 """Clients that may listen to events at once."""
@@ -44,13 +44,21 @@ _encode = msgspec.json.Encoder().encode
 _encode_lines = msgspec.json.Encoder().encode_lines
 
 
+class Gathered(NamedTuple):
+    """Stories, of which version of the store they are, and when others are due."""
+
+    version: int
+    due: float
+    stories: Stories
+
+
 class Service:
     """The answers to all paths of the service; ``page`` gives those of the page, ``health`` of health."""
 
     def __init__(self, page: Api, health: Health, drop: Callable[[Any], None]) -> None:
         self._page, self._health, self._drop = page, health, drop
         self.stands: Stands | None = None
-        self._stories: dict[bool, tuple[float, Stories]] = {}
+        self._stories: dict[bool, Gathered] = {}
         self._gathering = asyncio.Lock()
         self._happened = asyncio.Event()
         self._listeners: dict[tuple[Any, ...], float] = {}
@@ -98,8 +106,8 @@ class Service:
     async def take(self, request: Request) -> Response:
         """Records in, answers out, in order."""
         stands = self._open()
-        kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-        body = unpacked(await whole(request), request.headers.get("content-encoding", "").strip().lower())
+        kind = kind_of(request)
+        body = await body_of(request)
         shape, records = records_of(body, kind, of_text=stands.of_text)
         if stands.settings.format == "otlp":
             shape, records = one_by_one(shape, records, stands.settings)
@@ -158,14 +166,17 @@ class Service:
         raise AskError(404, f"there is no story {label}: it may have become part of another")
 
     async def _gather(self, closed: bool) -> Stories:
-        """The stories of the store, as of a moment ago."""
-        path = self._open().store
+        """The stories of the store, as of a moment ago: gathered again only where it was written since."""
+        stands = self._open()
         async with self._gathering:
-            made, found = self._stories.get(closed, (0.0, Stories()))
-            if not made or time.monotonic() - made > FRESH:
-                found = await asyncio.to_thread(lambda: StoreStories(path).stories(closed=closed))
-                self._stories[closed] = time.monotonic(), found
-        return found
+            held, began = self._stories.get(closed), time.monotonic()
+            version = stands.stored.version()
+            if held is None or (version != held.version and began >= held.due):
+                found = await asyncio.to_thread(lambda: StoreStories(stands.store).stories(closed=closed))
+                ended = time.monotonic()
+                held = Gathered(version, ended + max(FRESH, SHARE * (ended - began)), found)
+                self._stories[closed] = held
+        return held.stories
 
     # ---------------------------------------------------------------- events
 

@@ -8,7 +8,7 @@ from typing import Literal
 import msgspec
 from starlette.requests import Request
 
-from streamdp.page.errors import AskError
+from streamdp.page.errors import AskError, whole
 from streamdp.serve.told import Answer
 from streamdp.web import Limits
 
@@ -33,14 +33,10 @@ KINDS = {
 }
 
 
-async def whole(request: Request, most: int = SERVICE.body) -> bytes:
-    """The body, once all of it has come. ClientDisconnect where it is cut off: nothing of it is taken."""
-    body = bytearray()
-    async for part in request.stream():
-        body += part
-        if len(body) > most:
-            raise AskError(413, f"a body has at most {most:,} bytes: nothing was taken")
-    return bytes(body)
+async def body_of(request: Request) -> bytes:
+    """A body without its content encoding, once all of it has come. Raises AskError."""
+    packed = await whole(request, SERVICE.body)
+    return unpacked(packed, request.headers.get("content-encoding", "").strip().lower())
 
 
 def unpacked(body: bytes, encoding: str) -> bytes:

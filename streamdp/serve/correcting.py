@@ -11,9 +11,8 @@ from starlette.responses import Response
 
 from streamdp.page.api import Api
 from streamdp.page.desk import TAKEN, given, unusable
-from streamdp.page.errors import AskError, allow, as_json, integer
+from streamdp.page.errors import AskError, allow, as_json, integer, kind_of, whole
 from streamdp.page.guard import Allowance
-from streamdp.serve.bodies import whole
 from streamdp.serve.stored import Stands
 from streamdp.serve.told import CorrectionList, Noted
 from streamdp.state.corrections import Correction, CorrectionError, CorrectionsFile, Wanted
@@ -60,7 +59,7 @@ class Correcting:
 
 def wanted_of(body: bytes, request: Request) -> Correction:
     """The correction that somebody has sent. Raises AskError."""
-    if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
+    if kind_of(request) != "application/json":
         raise AskError(415, 'send JSON: {"what": "rename", "stories": [7], "title": "..."}')
     try:
         sent = msgspec.json.decode(body, type=Wanted)

@@ -12,8 +12,8 @@ from starlette.responses import Response
 
 from streamdp.decode.fields import PER_SECOND, RefusedError
 from streamdp.decode.otlp import LogRecords, Piece, pieces
-from streamdp.page.errors import AskError, headers_of
-from streamdp.serve.bodies import MOST, Shape, unpacked, whole
+from streamdp.page.errors import AskError, headers_of, kind_of
+from streamdp.serve.bodies import MOST, Shape, body_of
 from streamdp.serve.otlp import FORMS, JSON, Form
 from streamdp.serve.stored import Stands
 from streamdp.serve.told import Answer
@@ -37,7 +37,7 @@ class Logs:
 
     async def take(self, request: Request) -> Response:
         """Log records in, and what became of them out."""
-        kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+        kind = kind_of(request)
         form = FORMS.get(kind, JSON)
         try:
             if kind not in FORMS:
@@ -49,8 +49,7 @@ class Logs:
     async def _take(self, request: Request, form: Form) -> tuple[int, str]:
         """How many records were refused, and what there is to say. Raises AskError."""
         stands = self._stands()
-        packed = request.headers.get("content-encoding", "").strip().lower()
-        body = unpacked(await whole(request), packed)
+        body = await body_of(request)
         found, said = await asyncio.to_thread(_read, body, form, stands.settings)
         refused = [each for each in found if isinstance(each, Answer)]
         lines = [each for each in found if isinstance(each, bytes)]
@@ -64,7 +63,7 @@ class Logs:
     async def elsewhere(self, request: Request) -> Response:
         """What else a collector may send."""
         what = request.url.path.rpartition("/")[2]
-        kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+        kind = kind_of(request)
         error = AskError(404, f"this service takes logs (/v1/logs): send {what} elsewhere")
         return _wrong(FORMS.get(kind, JSON), error)
 

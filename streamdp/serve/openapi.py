@@ -196,7 +196,7 @@ def _content(parts: Mapping[str, Any], known: dict[str, Any]) -> dict[str, Any]:
 def _described(each: Operation, known: dict[str, Any]) -> dict[str, Any]:
     answered = {"description": "answered", "content": _content(each.answers, known)}
     wrong = {"description": "why not", "content": _content({JSON: each.wrong}, known)}
-    refusals = {str(status): wrong for status in sorted({*each.refusals, 401, 403, 421})}
+    refusals = {str(status): wrong for status in sorted({*each.refusals, 401, 403, 421, 429})}
     found: dict[str, Any] = {
         "summary": each.summary,
         "operationId": f"{each.method} {each.path}",

@@ -19,6 +19,7 @@ SELECT r.id, r.seq, json_extract(r.position, '$.line'), r.time, r.label, s.first
 FROM json_each(?) asked JOIN records r ON r.id = asked.value LEFT JOIN stories s ON s.label = r.first_label
 ORDER BY r.seq DESC
 """
+_ANSWER = ("id", "seq", "line", "time", "label", "new", "probability", "novelty", "revision", "template")
 
 
 class Stored:
@@ -31,21 +32,13 @@ class Stored:
         """The newest answers to the records of these ids that are there, by id."""
         found = {}
         for row in self._store.execute(_ANSWERS, (msgspec.json.encode(ids).decode(),)):
-            name, seq, line, time, label, new, probability, novelty, revision, template = row
-            found[name] = Answer(
-                status="answered",
-                line=line,
-                id=name,
-                seq=seq,
-                time=time,
-                label=label,
-                new=bool(new),
-                probability=probability,
-                novelty=novelty,
-                revision=revision,
-                template=template,
-            )
+            said = dict(zip(_ANSWER, row, strict=True))
+            found[row[0]] = Answer(status="answered", **{**said, "new": bool(said["new"])})
         return found  # of several records of one id the first
+
+    def version(self) -> int:
+        """Another number after each time that the store was written."""
+        return int(self._store.execute("PRAGMA data_version").fetchone()[0])
 
     def last_event(self) -> int:
         """The number of the newest event; 0 where there is none."""

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any, Literal
 
 import msgspec
 
-from streamdp.records import Answers, Assignment, Lines, Reject
+from streamdp.records import Answers, Reject
+from streamdp.records.brief import Brief, briefs
 from streamdp.state.corrections import Correction, CorrectionsFile
 from streamdp.story.orders import Sort
 from streamdp.story.story import Stories, Story, StoryRecord
@@ -124,28 +124,10 @@ class CorrectionList(msgspec.Struct, frozen=True):
         return cls(found, found[-1].number if len(left) > most else None)
 
 
-class _Written(msgspec.Struct, frozen=True, gc=False):
-    """An answer as it is written for files."""
-
-    seq: int
-    position: dict[str, Any]
-    cluster: int
-    probability: float
-    novelty: float
-    new: bool = False
-    id: str | int | None = None
-    time: float | None = None
-    revision: int = 0
-    template: str | None = None
-
-
-_written = msgspec.json.Decoder(_Written).decode
-
-
-def _answer(line: _Written | Assignment) -> Answer:
+def _answer(line: Brief) -> Answer:
     return Answer(
         status="answered",
-        line=line.position["line"],
+        line=_place(line.position).line,
         id=None if line.id is None else str(line.id),
         seq=line.seq,
         time=line.time,
@@ -154,8 +136,15 @@ def _answer(line: _Written | Assignment) -> Answer:
         probability=line.probability,
         novelty=line.novelty,
         revision=line.revision,
-        template=line.template if isinstance(line.template, str) else None,
+        template=line.template,
     )
+
+
+class _Place(msgspec.Struct, frozen=True, gc=False):
+    line: int
+
+
+_place = msgspec.json.Decoder(_Place).decode
 
 
 def _refusal(reject: Reject) -> Answer:
@@ -164,13 +153,5 @@ def _refusal(reject: Reject) -> Answer:
 
 def answers_of(answers: Answers) -> list[tuple[int, Answer]]:
     """The answers to records, revisions of earlier ones too, by their lines in the journal."""
-    found = [*map(_answer, _assignments(answers.lines)), *map(_refusal, answers.rejects)]
+    found = [*map(_answer, briefs(answers.lines)), *map(_refusal, answers.rejects)]
     return [(answer.line, answer) for answer in found if answer.line is not None]
-
-
-def _assignments(lines: Lines) -> Iterator[_Written | Assignment]:
-    for part in lines.parts:
-        if isinstance(part, bytes):
-            yield from (_written(line) for line in part.splitlines() if line.startswith(b'{"seq":'))
-        else:
-            yield from (line for line in part if isinstance(line, Assignment))

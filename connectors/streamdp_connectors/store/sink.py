@@ -19,11 +19,11 @@ import msgspec
 
 from streamdp.errors import Exit
 from streamdp.records import Answers, Event, Record, Reject
+from streamdp.records.brief import Brief, briefs
 from streamdp.records.columns import Texts
 from streamdp_connectors.protocol import FullError, SinkError
-from streamdp_connectors.store.rows import Answer, answers_of, row_of
 from streamdp_connectors.store.schema import check, open_store
-from streamdp_connectors.store.tables import Bounds, Corrected, Revision, Row, Tables
+from streamdp_connectors.store.tables import Bounds, Corrected, Revision, Row, Tables, row_of
 
 TRIM_EVERY = 20_000
 """Records between two removals of what is beyond the bounds."""
@@ -216,7 +216,7 @@ class StoreSink:
 
     def write(self, answers: Answers) -> None:
         """Take in answers, revisions and events."""
-        lines = answers_of(answers.lines)
+        lines = briefs(answers.lines)
         fresh = lines if self._once else [line for line in lines if not line.revision]
         texts = self._texts_of(fresh)
         if len(fresh) == len(lines) and self._skip_lines <= 0:
@@ -235,7 +235,7 @@ class StoreSink:
             else:
                 self._events.append((event, self._happened))
 
-    def _write_some(self, lines: Sequence[Answer], texts: Iterator[str]) -> None:
+    def _write_some(self, lines: Sequence[Brief], texts: Iterator[str]) -> None:
         """Take in answers, of which some are revisions, or in the store already."""
         for line in lines:
             again = line.revision > 0 and not self._once
@@ -253,7 +253,7 @@ class StoreSink:
         """Take in what somebody has corrected by hand."""
         self._corrected.append(correction)
 
-    def _texts_of(self, fresh: Sequence[Answer]) -> list[str]:
+    def _texts_of(self, fresh: Sequence[Brief]) -> list[str]:
         """What the records say that are answered for the first time, in order."""
         batch = self._batch
         if batch is not None and len(batch) == len(fresh) and not self._texts:
