@@ -99,7 +99,9 @@ def languages_left_out(stops: Stops) -> int:
     """Bits of the languages whose stop words short texts leave out by now."""
     asked: int = stops.asked[0]
     if asked == AUTO:
-        lead = int(np.argmax(stops.seen[:_TOKENS]))
+        lead = 0  # np.argmax would have a start import numba's linear algebra, and SciPy
+        for language in range(1, _TOKENS):
+            lead = language if stops.seen[language] > stops.seen[lead] else lead
         known = stops.seen[lead] >= _SEEN and _SHARE * stops.seen[lead] >= stops.seen[_TOKENS]
         asked = 1 << lead if known else 0
     return asked
