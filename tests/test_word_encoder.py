@@ -11,6 +11,8 @@ from hypothesis import given
 from hypothesis import settings as limits
 from hypothesis import strategies as st
 
+from streamdp.encode.bags import LONG
+from streamdp.encode.stop_words import LANGUAGES, stop_words
 from streamdp.encode.text import Tokenizer, TooManyTokens
 from streamdp.encode.vocabulary import Vocabulary
 from streamdp.encode.word_encoder import WordEncoder
@@ -21,7 +23,7 @@ PIECES = (
     *("a", "A.", "u.s.", "at&t", "&amp;", "c++", "c#", "#tag", "@name,", "http://a.b/c.", "www.", "www.a.de"),
     *("node.js", "end.Start", "'ll", "n't", "'tis", "[1]", "!?", "\u7fa4\u96c6", "\u00e9t\u00e9", "o'"),
     *("na\u00efve,", "a\u00a0b", "x\u2003yz", "\u3000", "\x0b", "\x1c", "\x85", "\x00nul", "\ud800"),
-    *("\ufdfa", "\U0001f602"),
+    *("\ufdfa", "\U0001f602", "What", "is", "the", "in", "der", "dem", "running", "the the"),
 )
 GAPS = (" ", "  ", "\n", "\t", "")
 
@@ -42,9 +44,33 @@ TOKENIZERS = (
 class Plain:
     """The same, one record and one word at a time."""
 
-    def __init__(self, tokenizer: Tokenizer, limit: int) -> None:
-        self.tokenizer, self.limit = tokenizer, limit
+    def __init__(self, tokenizer: Tokenizer, limit: int, stops: str = "none") -> None:
+        self.tokenizer, self.limit, self.stops = tokenizer, limit, stops
         self.ids: dict[str, int] = {}
+        self.words = 0
+        self.seen = dict.fromkeys(LANGUAGES, 0)
+        self.lists = {
+            language: {
+                stem for word in stop_words(language) for stem in Tokenizer(stem=tokenizer.stem).tokens(word)
+            }
+            for language in LANGUAGES
+        }
+
+    def _stands_in(self, token: str, language: str) -> bool:
+        return all(word in self.lists[language] for word in token.split(" "))
+
+    def _without_stop_words(self, tokens: list[str]) -> list[str]:
+        language = self.stops
+        if language == "auto":
+            self.words += len(tokens)
+            for each in LANGUAGES:
+                self.seen[each] += sum(self._stands_in(token, each) for token in tokens)
+            language = max(LANGUAGES, key=lambda each: self.seen[each])
+            if self.seen[language] < 10 or self.seen[language] / self.words < 0.05:
+                language = "none"
+        if language == "none" or len(tokens) > LONG:
+            return tokens
+        return [token for token in tokens if not self._stands_in(token, language)] or tokens
 
     def read(self, text: str) -> list[tuple[int, int]] | str:
         try:
@@ -55,8 +81,8 @@ class Plain:
         for token in tokens:
             if token not in self.ids and len(self.ids) < self.limit:
                 self.ids[token] = len(self.ids)
-            if token in self.ids:
-                counts[self.ids[token]] = counts.get(self.ids[token], 0) + 1
+        for token in self._without_stop_words([token for token in tokens if token in self.ids]):
+            counts[self.ids[token]] = counts.get(self.ids[token], 0) + 1
         return sorted(counts.items(), key=lambda pair: pair[1] > 1) or "empty"
 
 
@@ -76,12 +102,15 @@ def read(encoder: WordEncoder, texts: list[Any]) -> list[list[tuple[int, int]] |
 
 @limits(deadline=None, max_examples=400)
 @given(
-    st.lists(st.lists(ANY, max_size=6), max_size=4), st.sampled_from(TOKENIZERS), st.sampled_from([3, 1000])
+    st.lists(st.lists(ANY, max_size=6), max_size=4),
+    st.sampled_from(TOKENIZERS),
+    st.sampled_from([3, 1000]),
+    st.sampled_from(["none", "auto", "english", "german"]),
 )
 def test_batches_are_what_a_plain_reading_says(
-    batches: list[list[str]], tokenizer: Tokenizer, limit: int
+    batches: list[list[str]], tokenizer: Tokenizer, limit: int, stops: str
 ) -> None:
-    encoder, plain = WordEncoder(tokenizer, Vocabulary(limit)), Plain(tokenizer, limit)
+    encoder, plain = WordEncoder(tokenizer, Vocabulary(limit), stops), Plain(tokenizer, limit, stops)
     for texts in batches:
         assert read(encoder, texts) == [plain.read(text) for text in texts]
     assert encoder.vocabulary.ids == plain.ids

@@ -168,7 +168,9 @@ def _try(
 
 def _read_as(settings: Settings, record: Record, encoder: Encoder | None) -> str:
     if isinstance(record.value, str):
-        return f"texts, from {settings.text_field!r}"
+        language = encoder.language if isinstance(encoder, WordEncoder) else None
+        without = "" if language is None else f", without the stop words of {language.capitalize()}"
+        return f"texts, from {settings.text_field!r}{without}"
     if isinstance(record.value, dict):
         names = ", ".join(map(repr, sorted(record.value)[:8]))
         if isinstance(encoder, CategoryEncoder) and (encoder.names.texts or encoder.names.numbers):

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from streamdp.encode.kernels import tally
+from streamdp.encode.bags import tally
 from streamdp.kernels.jit import Bound
 
 NO_INTS = np.zeros(0, np.int32)

@@ -13,6 +13,7 @@ from streamdp.decode.decoder import Decoder, Format
 from streamdp.encode.batch import Batch
 from streamdp.encode.category_encoder import EVERY, CategoryEncoder, sound_cuts
 from streamdp.encode.order import ReorderBuffer, refuse
+from streamdp.encode.stop_words import LANGUAGES
 from streamdp.encode.text import Tokenizer
 from streamdp.encode.vector_encoder import VectorEncoder
 from streamdp.encode.vocabulary import LONGEST, BagEncoder, Vocabulary, letters_of
@@ -41,13 +42,19 @@ class Encoded(NamedTuple):
     moments: Moments | None
 
 
-def load_encoder(stored: dict[str, Any], tokenizer: Tokenizer) -> Encoder:
-    """The inverse of the encoders' ``dump``."""
+def load_encoder(stored: dict[str, Any], settings: Settings) -> Encoder:
+    """The inverse of the encoders' ``dump``. UnsoundError where what it says of stop words cannot be."""
+    tokenizer = tokenizer_of(settings)
     if stored["kind"] == "categories":
         names = FieldNames(*map(tuple, stored["names"]))
         return CategoryEncoder(Vocabulary.load(stored["vocabulary"]), names, tokenizer, stored["cuts"])
     if stored["kind"] == "words":
-        return WordEncoder(tokenizer, Vocabulary.load(stored["vocabulary"]))
+        encoder = WordEncoder(tokenizer, Vocabulary.load(stored["vocabulary"]), settings.stop_words)
+        seen = stored.get("stop_words", [0] * (len(LANGUAGES) + 1))
+        require(len(seen) == len(LANGUAGES) + 1, "stop words of other languages")
+        require(all(type(n) is int and 0 <= n < 1 << 62 for n in seen), "a count of stop words")
+        encoder.resume(seen)
+        return encoder
     return VectorEncoder(
         stored["dimension"], stored["names"], stored["likelihood"], normalise=stored["normalise"]
     )
@@ -130,7 +137,8 @@ def choose_encoder(record: Record, settings: Settings, sparse: bool | None) -> E
         most = settings.max_words
         if settings.vocabulary_size is not None:
             most = min(most, settings.vocabulary_size)
-        return WordEncoder(tokenizer_of(settings), Vocabulary(most, Shares.of(settings).words))
+        vocabulary = Vocabulary(most, Shares.of(settings).words)
+        return WordEncoder(tokenizer_of(settings), vocabulary, settings.stop_words)
     if text or categories:
         what = "a text" if text else "categories"
         return refuse(record, "wrong_kind", f"it holds {what}, and the settings are for vectors")

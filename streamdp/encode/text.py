@@ -1,7 +1,6 @@
-"""Text to tokens to counts, the same way for every language and without a stop-word list.
+"""Text to tokens, the same way for every language.
 
-The likelihoods learn how common each word is, so common words need no list. What a token *is* stays
-fixed for the life of a state: it changes the data, so evidence cannot choose it.
+What a token *is* stays fixed for the life of a state: it changes the data, so evidence cannot choose it.
 """
 
 from __future__ import annotations

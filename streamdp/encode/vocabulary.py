@@ -10,8 +10,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from streamdp.encode.bags import sight
 from streamdp.encode.batch import BagArrays, Batch, join_bags
-from streamdp.encode.kernels import Spelling, copy_words, enter, new_spelling, sight, strike
+from streamdp.encode.kernels import Spelling, copy_words, enter, new_spelling, strike
 from streamdp.kernels.jit import Bound
 from streamdp.likelihoods.base import Moments
 from streamdp.records import Kind, Record, Reject

@@ -9,9 +9,11 @@ from typing import Any
 
 import numpy as np
 
+from streamdp.encode.bags import count, languages_left_out, new_bags, new_stops
 from streamdp.encode.batch import Batch
-from streamdp.encode.kernels import OTHER, UNKNOWN, count, look_up, new_bags, new_pieces
+from streamdp.encode.kernels import OTHER, UNKNOWN, look_up, new_pieces
 from streamdp.encode.order import refuse
+from streamdp.encode.stop_words import LANGUAGES, mark
 from streamdp.encode.text import Tokenizer, TooManyTokens
 from streamdp.encode.vocabulary import BagEncoder, Vocabulary, letters_of
 from streamdp.kernels.jit import Bound
@@ -26,14 +28,18 @@ class WordEncoder(BagEncoder):
     """Texts (or features that are counts) to word counts over a vocabulary.
 
     Words of count one come first in each record. A ``frozen`` encoder learns no words: unknown ones share the
-    first id that no word has (none has postings).
+    first id that no word has (none has postings). ``stop_words`` is a language whose stop words are left out
+    of short texts, "auto" for the one that the stream turns out to be in, or "none".
     """
 
     kind = "texts"
 
-    def __init__(self, tokenizer: Tokenizer, vocabulary: Vocabulary, *, frozen: bool = False) -> None:
+    def __init__(
+        self, tokenizer: Tokenizer, vocabulary: Vocabulary, stop_words: str = "none", *, frozen: bool = False
+    ) -> None:
         super().__init__(vocabulary, frozen=frozen)
-        self.tokenizer = tokenizer
+        self.tokenizer, self.stop_words = tokenizer, stop_words
+        self._stops = new_stops(stop_words, learns=not frozen)
         self._strangers: dict[str, int] = {}
         self._pieces, self._bags = new_pieces(0, 0), new_bags(0, 0, 0)
         self._look_up, self._count = Bound(look_up), Bound(count)
@@ -125,10 +131,22 @@ class WordEncoder(BagEncoder):
         found = self.spelt(word)
         if found is not word and (number := self.vocabulary.ids.get(found)) is not None:
             return number
-        word = found
-        if not self.frozen:
-            return self.vocabulary.add(word)
-        return self.vocabulary.unknown + self._strangers.setdefault(word, len(self._strangers))
+        if self.frozen:
+            number = self.vocabulary.unknown + self._strangers.setdefault(found, len(self._strangers))
+        else:
+            number = self.vocabulary.add(found)
+        self._mark(number, found)
+        return number
+
+    def _mark(self, number: int, word: str) -> None:
+        """Note in which languages the word with an id is a stop word."""
+        marks = self._stops.marks
+        if number >= len(marks):
+            marks = np.zeros(2 * number + 64, np.int32)
+            marks[: len(self._stops.marks)] = self._stops.marks
+            self._stops = self._stops._replace(marks=marks)
+        if number >= 0:
+            marks[number] = mark(word, self.tokenizer.stem)
 
     def _keep(
         self, rows: np.ndarray, ids: np.ndarray, texts: int, more: np.ndarray, bounds: np.ndarray
@@ -140,7 +158,7 @@ class WordEncoder(BagEncoder):
             self._bags = bags = new_bags(
                 max(2 * tokens, len(bags.words)), 2 * texts, max(2 * most, len(bags.place))
             )
-        self._count((bags,), rows, ids, texts, more, bounds)
+        self._count((bags, self._stops), rows, ids, texts, more, bounds)
         kept = int(bags.kept[0])
         n = int(bags.offsets[kept])
         self._held.append((bags.offsets[: kept + 1].copy(), bags.words[:n].copy(), bags.counts[:n].copy()))
@@ -184,13 +202,29 @@ class WordEncoder(BagEncoder):
             self._strangers.clear()
         return batch
 
+    @property
+    def language(self) -> str | None:
+        """The language whose stop words short texts leave out by now; None where none are."""
+        bits = int(languages_left_out.py_func(self._stops))  # type: ignore[attr-defined]
+        return LANGUAGES[bits.bit_length() - 1] if bits else None
+
     def for_scoring(self) -> WordEncoder:
         """An encoder that knows the same words and learns none."""
-        return WordEncoder(self.tokenizer, self.vocabulary, frozen=True)
+        made = WordEncoder(self.tokenizer, self.vocabulary, self.stop_words, frozen=True)
+        made._stops = made._stops._replace(marks=self._stops.marks.copy(), seen=self._stops.seen.copy())
+        return made
+
+    def resume(self, seen: Sequence[int]) -> None:
+        """Go on with a vocabulary that has words; ``seen`` is what ``dump`` says of ``stop_words``."""
+        self._stops.seen[:] = seen
+        for number, word in enumerate(self.vocabulary.words):
+            if word is not None:
+                self._mark(number, word)
 
     def dump(self) -> dict[str, Any]:
         """Everything that must be known to encode the next record, as plain values."""
-        return {"kind": "words", "vocabulary": self.vocabulary.dump()}
+        seen = self._stops.seen.tolist()
+        return {"kind": "words", "vocabulary": self.vocabulary.dump(), "stop_words": seen}
 
 
 _WIDEST = 18

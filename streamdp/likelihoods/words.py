@@ -37,8 +37,7 @@ WORD_SPACE = 1 << 20
 ODDS_BEFORE = 1000.0
 """Odds of counts of clusters over counts of tokens before any evidence, where a family has both."""
 
-STIRLING = 16.0
-"""From here on four terms of Stirling's series give log Gamma to 1e-14."""
+STIRLING = 16.0  # from here on four terms of Stirling's series give log Gamma to 1e-14
 
 
 class Learned(NamedTuple):
@@ -135,16 +134,13 @@ def _stirling(x: float) -> float:
 
 @kernel
 def log_gamma(start: float) -> float:
-    """log Gamma, up to a constant where a number is large.
-
-    That of a rising factorial, start (start + 1) ... (start + steps - 1), is ``log_gamma_beside`` less this.
-    """
+    """log Gamma, up to a constant where a number is large; see ``log_gamma_beside``."""
     return math.lgamma(start) if start < STIRLING else _stirling(start)
 
 
 @kernel
 def log_gamma_beside(start: float, steps: int) -> float:
-    """log Gamma so many steps behind, up to the same constant."""
+    """log Gamma so many steps behind, up to the same constant: less ``log_gamma``, a rising factorial."""
     return math.lgamma(start + steps) if start < STIRLING else _stirling(start + steps)
 
 

@@ -38,6 +38,11 @@ Stem = Literal[
     "turkish", "yiddish",
 ]  # fmt: skip
 
+StopWords = Literal[
+    "auto", "none", "english", "german", "french", "spanish", "italian", "portuguese", "dutch", "swedish",
+    "norwegian", "danish", "polish", "russian",
+]  # fmt: skip
+
 
 def _one_of(known: Mapping[str, str], *more: str) -> Meta:
     """A name of the registry, or a class of the user's own."""
@@ -146,6 +151,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     ] = ()
     max_record_bytes: Annotated[Count, _input("longest record accepted, in bytes")] = 1_000_000
 
+    stop_words: Annotated[
+        StopWords,
+        _text("language whose words of grammar short texts leave out, auto for the stream's, or none"),
+    ] = "auto"
     stem: Annotated[Stem, _text("Snowball stemmer's language, or none")] = "none"
     ngrams: Annotated[
         Annotated[int, Meta(ge=1, le=5)], _text("longest run of words counted as one feature")

@@ -18,7 +18,6 @@ from streamdp.encode.encoders import (
     kind_of,
     load_encoder,
     meant_for,
-    tokenizer_of,
 )
 from streamdp.encode.order import Ready, dump_record, load_record, size_of
 from streamdp.encode.vector_encoder import VectorEncoder
@@ -157,7 +156,7 @@ class Intake:
         self.bytes = sum(size_of(record) for _, record in [*self.pending, *self.strays])
         self.moments = None if moments is None else Moments(*map(unpack, moments))
         if encoder is not None:
-            self.encoder = load_encoder(encoder, tokenizer_of(self.blueprint.settings))
+            self.encoder = load_encoder(encoder, self.blueprint.settings)
             taken = [self.encoder.add(record) for _, record in self.pending]
             require(not any(taken), "records that wait are refused")
             self._fit_model_to(self.encoder)

@@ -1,0 +1,194 @@
+"""Word counts of texts, from the ids of their words, without the words of grammar that are left out."""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from streamdp.encode.kernels import OTHER
+from streamdp.encode.stop_words import LANGUAGES
+from streamdp.kernels.jit import entry, kernel
+
+AUTO: Final = -1
+"""In the place of the languages whose stop words are left out: the one that the stream seems to be in."""
+
+LONG: Final = 50
+"""Words of a text that keeps all of them: they are many enough for what it is about to outweigh the rest."""
+
+_SEEN: Final = 10
+"""Stop words that a stream must have had before its language is known."""
+
+_SHARE: Final = 20
+"""At least one word in so many is a stop word where texts are sentences, or headlines."""
+
+_TOKENS: Final = len(LANGUAGES)
+
+
+class Stops(NamedTuple):
+    """Which words are stop words, and what the stream has had of them."""
+
+    marks: np.ndarray  # int32[ids] in which languages each is one, a bit each
+    seen: np.ndarray  # int64[languages + 1] stop words of each language so far, and all words
+    asked: np.ndarray  # int32[2] bits of the languages to leave out, or AUTO; whether ``seen`` counts on
+
+
+def new_stops(language: str, *, learns: bool) -> Stops:
+    """No words yet; ``language`` is one of ``LANGUAGES``, "auto" or "none"."""
+    bits = {"auto": AUTO, "none": 0}.get(language)
+    if bits is None:
+        bits = 1 << LANGUAGES.index(language)
+    return Stops(np.zeros(64, np.int32), np.zeros(_TOKENS + 1, np.int64), np.array([bits, learns], np.int32))
+
+
+class Bags(NamedTuple):
+    """Word counts of texts, those of count one first in each."""
+
+    lengths: np.ndarray  # int64[n] distinct words of each text
+    kept: np.ndarray  # int64[1] texts that have any
+    offsets: np.ndarray  # int64[n + 1] where the words of each of these begin, and those of the last end
+    words: np.ndarray  # int32[...]
+    counts: np.ndarray  # int32[...]
+    place: np.ndarray  # int32[ids] where a word was last put
+    spare: np.ndarray  # int32[2, ...] words and counts of one text, on their way
+
+
+def new_bags(tokens: int, texts: int, ids: int) -> Bags:
+    """Room for texts of so many tokens together, of words with ids below ``ids``."""
+    return Bags(
+        np.zeros(texts, np.int64),
+        np.zeros(1, np.int64),
+        np.zeros(texts + 1, np.int64),
+        np.zeros(tokens, np.int32),
+        np.zeros(tokens, np.int32),
+        np.zeros(ids, np.int32),
+        np.zeros((2, tokens), np.int32),
+    )
+
+
+@kernel
+def _count(bags: Bags, begin: int, n: int, word: int) -> int:
+    """Count a word of the text whose bag begins there; where the bag ends now."""
+    p = bags.place[word]
+    if begin <= p < n and bags.words[p] == word:
+        bags.counts[p] += 1
+        return n
+    bags.place[word] = n
+    bags.words[n], bags.counts[n] = word, 1
+    return n + 1
+
+
+@kernel
+def _single_first(bags: Bags, begin: int, n: int) -> None:
+    """Put the words of count one before the others, each in the order that they have."""
+    several, at = 0, begin
+    for p in range(begin, n):
+        word, count = bags.words[p], bags.counts[p]
+        if count == 1:
+            bags.words[at], bags.counts[at] = word, count
+            at += 1
+        else:
+            bags.spare[0, several], bags.spare[1, several] = word, count
+            several += 1
+    for k in range(several):
+        bags.words[at + k], bags.counts[at + k] = bags.spare[0, k], bags.spare[1, k]
+
+
+@kernel
+def languages_left_out(stops: Stops) -> int:
+    """Bits of the languages whose stop words short texts leave out by now."""
+    asked: int = stops.asked[0]
+    if asked == AUTO:
+        lead = int(np.argmax(stops.seen[:_TOKENS]))
+        known = stops.seen[lead] >= _SEEN and _SHARE * stops.seen[lead] >= stops.seen[_TOKENS]
+        asked = 1 << lead if known else 0
+    return asked
+
+
+@kernel
+def _left_out(stops: Stops, words: np.ndarray, n: int) -> int:
+    """Bits of the languages whose stop words a text of these n words leaves out."""
+    if stops.asked[0] == 0:
+        return 0
+    if stops.asked[1]:
+        for i in range(n):
+            marked = stops.marks[words[i]]
+            if marked:
+                for language in range(_TOKENS):
+                    stops.seen[language] += (marked >> language) & 1
+        stops.seen[_TOKENS] += n
+    return languages_left_out(stops) if n <= LONG else 0
+
+
+@kernel
+def _flat(
+    rows: np.ndarray, ids: np.ndarray, row: int, more: np.ndarray, bounds: np.ndarray, words: np.ndarray
+) -> int:
+    """Write the ids of the words of a text, one after the other; how many they are."""
+    n = 0
+    for i in range(rows[row], rows[row + 1]):
+        word = ids[i]
+        if word >= 0:
+            words[n] = word
+            n += 1
+        else:
+            for j in range(bounds[OTHER - word], bounds[OTHER - word + 1]):
+                if more[j] >= 0:
+                    words[n] = more[j]
+                    n += 1
+    return n
+
+
+@entry
+def count(
+    bags: Bags,
+    stops: Stops,
+    rows: np.ndarray,
+    ids: np.ndarray,
+    texts: int,
+    more: np.ndarray,
+    bounds: np.ndarray,
+) -> None:
+    """Count the words of texts, but for stop words; one that has no others keeps them.
+
+    A piece of text r is one of ``ids[rows[r]:rows[r + 1]]``: the id of a word; or, as OTHER - k, all the ids
+    ``more[bounds[k]:bounds[k + 1]]``, of which -1 is left out.
+    """
+    n, kept, words = 0, 0, bags.spare[0]
+    for row in range(texts):
+        begin, tokens = n, 0
+        found = _flat(rows, ids, row, more, bounds, words)
+        out = _left_out(stops, words, found)
+        for i in range(found):
+            if out == 0 or not stops.marks[words[i]] & out:
+                n = _count(bags, begin, n, words[i])
+                tokens += 1
+        if n == begin:
+            for i in range(found):
+                n = _count(bags, begin, n, words[i])
+                tokens += 1
+        if tokens > n - begin:
+            _single_first(bags, begin, n)
+        bags.lengths[row] = n - begin
+        if n > begin:
+            kept += 1
+            bags.offsets[kept] = n
+    bags.kept[0] = kept
+
+
+@entry
+def tally(offsets: np.ndarray, counts: np.ndarray, sizes: np.ndarray) -> None:
+    """Write the tokens of every record; they lie as in a ``Batch``."""
+    for i in range(sizes.shape[0]):
+        tokens = 0
+        for k in range(offsets[i], offsets[i + 1]):
+            tokens += counts[k]
+        sizes[i] = tokens
+
+
+@entry
+def sight(last_seen: np.ndarray, words: np.ndarray, offsets: np.ndarray, first: int) -> None:
+    """Note the words of records from number ``first`` on, which lie as in a ``Batch``."""
+    for i in range(offsets.shape[0] - 1):
+        for k in range(offsets[i], offsets[i + 1]):
+            last_seen[words[k]] = first + i

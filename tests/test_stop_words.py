@@ -1,0 +1,121 @@
+"""Words of grammar are left out of short texts, in the language that the stream is in."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import pytest
+from commands import succeed
+from feeds import record
+
+from streamdp import Engine, Settings
+from streamdp.encode.bags import LONG
+from streamdp.encode.stop_words import LANGUAGES, mark, stop_words
+from streamdp.encode.words import cut
+from streamdp.settings.schema import StopWords
+
+ENGLISH = [
+    "What is the best way to read a file in Haskell?",
+    "How do I commit to more than one branch of a repository?",
+    "Is there an easy way to plot this in Matlab?",
+    "Why does the cursor of a stored procedure stay open in Oracle?",
+]
+GERMAN = [
+    "Wie kann ich die Datei in der Konsole lesen?",
+    "Warum ist der Zeiger noch nicht geschlossen?",
+    "Was sind die Unterschiede zwischen den beiden?",
+]
+
+
+def words_of(engine: Engine, text: str) -> set[str]:
+    """Those that the stream counts of a text."""
+    encoder = engine._stream.encoder.for_scoring()
+    assert encoder.add(record(text, 0)) is None
+    known = [*encoder.words]
+    return {known[number] or "" for number in encoder._held[0][1].tolist() if number < len(known)}
+
+
+def learned(texts: list[str], settings: Settings | None = None) -> Engine:
+    """An engine that has read them."""
+    engine = Engine(settings or Settings())
+    engine.advance(texts)
+    return engine
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_lists_are_spelt_as_texts_are_cut(language: str) -> None:
+    words = stop_words(language)
+    assert len(words) > 100
+    assert all(cut(word) == [word] for word in words)
+    assert all(mark(word) >> LANGUAGES.index(language) & 1 for word in words)
+
+
+def test_every_list_can_be_asked_for() -> None:
+    assert set(msgspec.json.schema(StopWords)["enum"]) == {"auto", "none", *LANGUAGES}
+
+
+@pytest.mark.parametrize(
+    ("texts", "expected"),
+    [
+        (ENGLISH, {"best", "way", "read", "file", "haskell"}),
+        (GERMAN * 2, {"what", "is", "the", "best", "way", "to", "read", "file", "haskell"}),
+    ],
+)
+def test_the_language_is_found(texts: list[str], expected: set[str]) -> None:
+    assert words_of(learned([*texts, *ENGLISH[:1]]), ENGLISH[0]) == expected
+
+
+def test_the_language_of_one_text_is_not_known() -> None:
+    assert "the" in words_of(learned(ENGLISH[:1]), ENGLISH[0])
+
+
+def test_texts_without_grammar_stay_as_they_are() -> None:
+    texts = [
+        f"storm flood coast number{i} will" if i % 9 == 0 else f"storm coast flood n{i}" for i in range(200)
+    ]
+    assert "will" in words_of(learned(texts), texts[0])
+
+
+def test_a_text_of_stop_words_alone_keeps_them() -> None:
+    engine = learned([*ENGLISH, "to be or not to be"])
+    assert words_of(engine, "to be or not to be") == {"to", "be", "or", "not"}
+
+
+def test_a_long_text_keeps_them() -> None:
+    long = " ".join(["the", *(f"word{i}" for i in range(LONG - 1))])
+    engine = learned([*ENGLISH, long, f"{long} more"])
+    assert "the" not in words_of(engine, long)
+    assert "the" in words_of(engine, f"{long} more")
+
+
+@pytest.mark.parametrize("language", ["none", "german"])
+def test_a_language_can_be_asked_for(language: str) -> None:
+    engine = learned([*ENGLISH, *GERMAN], Settings(stop_words=language))
+    assert {"what", "the", "to"} <= words_of(engine, ENGLISH[0])
+    assert ("ich" in words_of(engine, GERMAN[0])) == (language == "none")
+
+
+def test_what_is_scored_teaches_nothing_of_the_language() -> None:
+    engine = learned(["storm coast", "flood coast"])
+    before = engine.dumps()
+    for _ in range(9):
+        engine.score(ENGLISH)
+    assert engine.dumps() == before
+
+
+def test_check_says_which_language(tmp_path: Path) -> None:
+    (tmp_path / "in.txt").write_text("\n".join([*ENGLISH, "Storm floods coast"]))
+    said = succeed(tmp_path, "check", "in.txt").decode()
+    assert "clustered by: texts, from 'text', without the stop words of English\n" in said
+    said = succeed(tmp_path, "check", "in.txt", "--stop-words", "none").decode()
+    assert "clustered by: texts, from 'text'\n" in said
+
+
+@pytest.mark.parametrize("at", range(1, 7))
+def test_a_state_remembers_the_language(at: int) -> None:
+    texts = [*ENGLISH, *GERMAN]
+    through, first = learned(texts), learned(texts[:at])
+    resumed = Engine.loads(first.dumps(), Settings())
+    resumed.advance(texts[at:])
+    assert resumed.dumps() == through.dumps()
