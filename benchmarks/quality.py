@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import argparse
+import itertools
 import time
 from collections.abc import Iterable, Sequence
 
+import msgspec
 import numpy as np
 
 from benchmarks.workloads import CHUNK, Document, documents, records_of, show, warm
 from streamdp.engine import Engine
-from streamdp.records import Answers, Assignment
+from streamdp.records import Answers, Assignment, Record
 from streamdp.scoring.agreement import agreement
 from streamdp.settings import Settings
 
@@ -24,9 +26,32 @@ PEERS = {
 """Best stream method and, where better, best batch method: overall NMI as measured on these files."""
 
 
-def labels_of(corpus: Sequence[Document], settings: Settings) -> tuple[np.ndarray, np.ndarray, int, float]:
-    """Labels as first announced and as they stand in the end, clusters found, CPU seconds."""
+FORMS = {
+    "text": {},
+    "field": {"texts": ("text",)},
+    "category": {"texts": ("text",), "fields": ("drawn",)},
+}
+"""What a record is: a text, a mapping that holds it, or one with a category beside it that says nothing."""
+
+
+def formed(corpus: Sequence[Document], form: str) -> list[Record]:
+    """The records of a corpus in one of ``FORMS``."""
     records = records_of(corpus)
+    if form == "text":
+        return records
+    drawn = np.random.default_rng(0).integers(4, size=len(corpus)).tolist()
+    beside = [{"drawn": f"v{v}"} if form == "category" else {} for v in drawn]
+    return [
+        msgspec.structs.replace(record, value={"text": record.value, **more})
+        for record, more in zip(records, beside, strict=True)
+    ]
+
+
+def labels_of(
+    corpus: Sequence[Document], settings: Settings, form: str = "text"
+) -> tuple[np.ndarray, np.ndarray, int, float]:
+    """Labels as first announced and as they stand in the end, clusters found, CPU seconds."""
+    records = formed(corpus, form)
     engine = Engine(settings)
     started = time.process_time()
     answers = [engine.advance(records[i : i + CHUNK]) for i in range(0, len(records), CHUNK)]
@@ -61,6 +86,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--corpora", nargs="+", default=list(PEERS), choices=list(PEERS))
     parser.add_argument("--beams", nargs="+", type=int, default=[1, 16])
+    parser.add_argument("--forms", nargs="+", default=["text"], choices=list(FORMS), help="see FORMS")
     options = parser.parse_args()
     warm()
     rows: list[tuple[object, ...]] = []
@@ -68,14 +94,17 @@ def main() -> None:
         corpus = documents(name)
         truth = truth_of(corpus)
         stream, stream_name, batch, batch_name = PEERS[name]
-        for width in options.beams:
-            first, newest, found, seconds = labels_of(corpus, Settings(beam=width))
+        for width, form in itertools.product(options.beams, options.forms):
+            settings = Settings(beam=width, **FORMS[form])
+            labels_of(corpus[:CHUNK], settings, form)  # compiled
+            first, newest, found, seconds = labels_of(corpus, settings, form)
             scored = (truth >= 0) & (newest >= 0)
             announced, revised = (agreement(x[scored], truth[scored]) for x in (first, newest))
             rows.append(
                 (
                     name,
                     width,
+                    form,
                     f"{announced.nmi:.3f}",
                     f"{revised.nmi:.3f}",
                     f"{revised.ari:.3f}",
@@ -91,6 +120,7 @@ def main() -> None:
         (
             "corpus",
             "beam",
+            "form",
             "NMI first",
             "newest",
             "ARI",

@@ -28,7 +28,7 @@ from streamdp.likelihoods import (
     VonMisesFisher,
     WordFamily,
 )
-from streamdp.likelihoods.categorical import RECORD, rising
+from streamdp.likelihoods.categorical import RECORD, TEXT, rising
 from streamdp.likelihoods.vectors import (
     TOLERANCE,
     NormalFamily,
@@ -378,9 +378,19 @@ def _raised(family: Categorical, held: Mapping[int, int], more: Mapping[int, int
     """What more words add to log H of the words held, of categories."""
     if base is None:
         raise ValueError("the base measure is learned from the records: give it by word")
-    found = []
+    found, text, types = [], family.text, 0
     for word, count in more.items():
         mass = family.beta * float(base[word])
+        if text is not None and word == TEXT:
+            mass = -text.base_concentration
+        elif text is not None and -1.0 < base[word] < 0.0:
+            n, d = held.get(word, 0), text.word_discount
+            if n == 0:
+                met = sum(1 for w in held if -1.0 < base[w] < 0.0) + types
+                found.append(math.log((text.base_concentration + d * met) * -float(base[word]) / (1.0 - d)))
+                types += 1
+            found.append(math.fsum(math.log(r - d + (r == 0)) for r in range(n, n + count)))
+            continue
         if word != RECORD and mass == 0.0:
             return -math.inf
         if word != RECORD:

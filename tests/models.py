@@ -193,7 +193,14 @@ def _words(name: str) -> tuple[Any, Any, Any]:
     if name == "categorical":
         return lk.Categorical(0.4, 1.5), families.Categorical(0.4), families.FieldsSeen(1.5)
     if name == "mixed":
-        return lk.Categorical(0.4, 1.5, 4.0), families.Mixed(0.4, 4.0), families.PartsSeen(1.5, 4.0)
+        text = lk.HierarchicalPitmanYor(base_concentration=1.5, word_discount=0.4, **base)
+        naive_text = families.HierarchicalPitmanYor(1.5, 0.4)
+        learned = families.LearnedBase("mixed", 0.3, 1.5, 0.2)
+        return (
+            lk.Categorical(0.4, 1.5, text),
+            families.Mixed(0.4, naive_text),
+            families.PartsSeen(1.5, learned),
+        )
     p = np.arange(1.0, WORDS + 1.0)
     fixed = tuple((p / p.sum()).tolist()) if name == "pitman_yor_fixed" else None
     pitman_yor = lk.HierarchicalPitmanYor(base_concentration=1.5, word_discount=0.4, base=fixed, **base)

@@ -24,7 +24,7 @@ from streamdp.beam.data.pool import ALIVE
 from streamdp.beam.data.state import Output
 from streamdp.beam.search import BeamSearch
 from streamdp.kernels.jit import entry
-from streamdp.likelihoods.categorical import RECORD
+from streamdp.likelihoods.categorical import RECORD, worded_by
 from streamdp.likelihoods.words import log_gamma, log_gamma_beside
 
 
@@ -145,22 +145,34 @@ def check_pool(beam: BeamSearch) -> None:
             assert sizes.agreed[c] == len(members)
             assert sizes.weight[c] == pytest.approx(pool.weight[members].sum(), rel=1e-9)
             assert sizes.top[c] == pool.weight[members].max()
-        assert index.tokens[alive].tolist() == sizes.tokens[sizes.of[alive]].tolist()
-        check_postings(index, alive, RECORD if isinstance(clusters, CategoryClusters) else None)
+        of = sizes.of[alive]
+        assert index.tokens[alive].tolist() == sizes.tokens[of].tolist()
+        assert index.records[alive].tolist() == sizes.records[of].tolist()
+        named = isinstance(clusters, CategoryClusters)
+        distinct = index.distinct if named else index.types
+        assert distinct[alive].tolist() == sizes.types[of].tolist()
+        worded = np.ones(len(index.lists), bool)
+        if named:
+            worded = worded_by(beam.model.family, clusters.learned.field)
+        check_postings(index, alive, worded)
 
 
-def check_postings(index: Index, alive: np.ndarray, token: int | None) -> None:
+def check_postings(index: Index, alive: np.ndarray, worded: np.ndarray) -> None:
     """Every word of a cluster has a posting, and there are no others; each points back at the other.
 
-    ``token`` is the only word that counts as a token, None: all do.
+    ``worded``: which words count as tokens, the others being those of fields.
     """
     for slot in alive:
         entries = index.own["start"][slot] + np.arange(index.types[slot])
         postings = index.lists["start"][index.word[entries]] + index.where[entries]
         assert (index.slot[postings] == slot).all()
         assert index.back[postings].tolist() == list(range(index.types[slot]))
-        counted = np.full(len(entries), token is None) | (index.word[entries] == token)
+        counted = worded[index.word[entries]]
         assert index.occurrences[postings[counted]].sum() == index.tokens[slot]
+        if not worded.all():
+            records = postings[index.word[entries] == RECORD]
+            assert index.occurrences[records].sum() == index.records[slot]
+            assert np.count_nonzero(counted) == index.distinct[slot]
     assert index.lists["length"].sum() == index.types[alive].sum() == index.counters.posted
 
 

@@ -152,7 +152,7 @@ def test_values_that_are_forgotten_leave_their_fields() -> None:
     assert (learned.counts[gone] == 0).all()
     assert (learned.field[gone] == UNKNOWN).all()
     assert learned.field[ids["os"]] == FIELD
-    assert list(learned.counters.tolist()) == [learned.counts.sum(), np.count_nonzero(learned.counts)]
+    assert not any(learned.counters.tolist())  # they are of texts
 
 
 def test_a_stream_that_forgets_values_goes_on() -> None:

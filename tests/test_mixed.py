@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -25,8 +26,9 @@ from streamdp.decode.decoder import Decoder
 from streamdp.encode.category_encoder import LEVELS, CategoryEncoder, Intervals
 from streamdp.encode.vocabulary import Vocabulary
 from streamdp.errors import ConfigError
-from streamdp.likelihoods import Categorical
+from streamdp.likelihoods import Categorical, HierarchicalPitmanYor
 from streamdp.likelihoods.categorical import TEXT, UNKNOWN, learned_from_records
+from streamdp.likelihoods.words import WORD_SPACE
 from streamdp.offline.astar import astar
 from streamdp.offline.plan import Plan
 from streamdp.offline.prepare import Data
@@ -34,6 +36,7 @@ from streamdp.offline.refine import refine
 from streamdp.offline.samplers import Gibbs, LinkGibbs
 from streamdp.records import FieldNames, Raw, Record, Reject, plain
 from streamdp.scoring.agreement import agreement
+from streamdp.settings.assemble import distance_prior
 from streamdp.sharding import shard_settings
 
 NAMES = FieldNames(("product",), ("title", "body"), ("amount",))
@@ -161,8 +164,8 @@ def test_what_a_record_is_made_into() -> None:
             ("amount=..20", 1),
             ("title", 4),
             ("title=again", 1),
-            ("title=lost", 2),
             ("title=and", 1),
+            ("title=lost", 2),
         ],
         [("", 1), ("amount", 1), ("amount=20..", 1)],
         [("", 1), ("title", 1), ("title=lost", 1)],
@@ -223,17 +226,34 @@ def test_objects_and_rows_are_read() -> None:
 
 
 def test_the_words_of_a_text_have_total_probability_one() -> None:
-    """Whatever else a record has: scored are all words that are known, and one that is not."""
+    """Whatever else a record has: scored are all words that are known, and one of those that are not."""
     engine = Engine(Settings(fields=("product",), texts=("title",), beam=4))
     engine.advance([{"product": t.get("product"), "title": t["title"]} for t in tickets(60)])
     words = {word for _, text, _ in KINDS for word in text.split() if len(word) > 1}
     words |= {"please", "help", "now", "unheard"}
-    for rest in ({}, {"product": "card"}, {"title": "lost lost"}):
-        texts = [{**rest, "title": f"{rest.get('title', '')} {word}"} for word in words]
+    assert engine.search is not None
+    alike = {"unheard": WORD_SPACE - int(engine.search.words.learned.counters.seen)}
+    for rest in ({}, {"product": "card"}):
         beside = engine.score([rest]).assignments[0].log_predictive if rest else 0.0
-        lines = engine.score(texts).assignments
-        total = math.fsum(math.exp(line.log_predictive - beside) for line in lines)
+        lines = engine.score([{**rest, "title": word} for word in words]).assignments
+        found = zip(words, lines, strict=True)
+        total = math.fsum(alike.get(word, 1) * math.exp(line.log_predictive - beside) for word, line in found)
         assert total == pytest.approx(1.0, abs=1e-6)
+
+
+TEXTS = HierarchicalPitmanYor(base_concentration=1.5, word_discount=0.4, discount=0.2, escape=1.5)
+
+
+def log_h_of_texts(texts: Sequence[Any], base: dict[int, float]) -> float:
+    """The closed form that a set has: one table for each word of a cluster."""
+    held: Counter[int] = Counter()
+    for text in texts:
+        held.update(dict(text))
+    b1, d = TEXTS.base_concentration, TEXTS.word_discount
+    total = math.fsum(math.log(b1 + d * t) for t in range(len(held)))
+    for w, n in held.items():
+        total += math.log(base[w]) + math.fsum(math.log(r - d) for r in range(1, n))
+    return total - math.fsum(math.log(b1 + n) for n in range(held.total()))
 
 
 def problem_of(n: int, seed: int = 1) -> tuple[Problem, list[Any]]:
@@ -243,7 +263,7 @@ def problem_of(n: int, seed: int = 1) -> tuple[Problem, list[Any]]:
     problem.n, problem._log_h = n, {}
     problem.records = [(np.array([w for w, _ in r]), np.array([c for _, c in r])) for r in records]
     problem.data = Data.of_words(problem.records, np.arange(float(n)))
-    problem.likelihood = Categorical(0.5, text=4.0)
+    problem.likelihood = Categorical(0.5, text=TEXTS)
     problem.base = problem.likelihood.base_of_records(problem.data.offsets, problem.data.words)
     return problem, records
 
@@ -251,12 +271,18 @@ def problem_of(n: int, seed: int = 1) -> tuple[Problem, list[Any]]:
 def test_of_a_set_every_record_counts_as_by_definition() -> None:
     problem, records = problem_of(9, seed=2)
     base = {w: abs(float(p)) for w, p in enumerate(problem.base)}
-    naive, found = fa.Mixed(0.5, 4.0), 0.0
-    for i, x in enumerate(records):
-        found += naive.log_predictive(records[:i], x, base)
+    naive, named = fa.Categorical(0.5), 0.0
+    parts = [fa.apart(x) for x in records]
+    for i, (x, _) in enumerate(parts):
+        named += naive.log_predictive([y for y, _ in parts[:i]], x, base)
+        found = named + log_h_of_texts([text for _, text in parts[: i + 1]], base)
         assert problem.log_h(tuple(range(i + 1))) == pytest.approx(found, abs=1e-9)
-    assert sum(p for w, p in base.items() if w >= 9) == pytest.approx(4.0)
-    assert base[TEXT] == 4.0
+    met = Counter(w for _, text in parts for w, _ in text)  # as if each record had a cluster of its own
+    norm = met.total() + TEXTS.escape
+    assert {w: base[w] for w in met} == pytest.approx(
+        {w: (n - TEXTS.discount) / norm for w, n in met.items()}
+    )
+    assert base[TEXT] == 1.0
     assert math.isfinite(found)
 
 
@@ -309,6 +335,39 @@ def test_three_kinds_are_found_that_no_part_alone_shows(lacking: float) -> None:
     assert together > nmi(fields=("product",), texts=("title", "body")) > nmi(texts=("title", "body")) - 0.05
 
 
+def test_a_text_alone_in_its_record_is_scored_as_a_text() -> None:
+    titles = [
+        ticket["title"] + f" case{i // 40} case{i // 40}" * (i % 2) for i, ticket in enumerate(tickets(300))
+    ]
+    alone, field = (
+        Engine(Settings(beam=4, prior="crp", concentration=2.0, base_escape=1000.0, **named)).advance(records)
+        for named, records in (
+            ({"stop_words": "none"}, titles),
+            ({"texts": ("title",)}, [{"title": title} for title in titles]),
+        )
+    )
+    assert [a.cluster for a in field.assignments] == [a.cluster for a in alone.assignments]
+    assert [a.log_predictive for a in field.assignments] == pytest.approx(
+        [a.log_predictive for a in alone.assignments], rel=1e-7
+    )
+    assert len({a.cluster for a in alone.assignments}) > 1
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ({"texts": ("a",)}, (60.0, 400.0)),
+        ({"texts": ("a",), "fields": ("b",)}, (10.0, 400.0)),
+        ({"texts": ("a",), "numbers": ("b",), "concentration": 3.0}, (3.0, 400.0)),
+        ({"fields": ("a",)}, (1.0, 2000.0)),
+    ],
+)
+def test_the_prior_of_records_with_texts(given: dict[str, Any], expected: tuple[float, float]) -> None:
+    prior = distance_prior(Settings(**given), sparse=False)
+    assert prior is not None
+    assert (prior.concentration, prior.decay.scale) == expected
+
+
 @pytest.mark.parametrize("at", [0, 57, 200, 311])
 def test_a_state_goes_on_as_if_it_had_not_been_left(at: int) -> None:
     """In the warm-up, at its end, and after it; whatever the batches."""
@@ -354,7 +413,8 @@ def test_a_text_whose_words_are_all_forgotten_is_unknown() -> None:
     assert learned.counts[TEXT] == 3  # one of them in two clusters
     engine.search.forget_words(np.flatnonzero(learned.field == TEXT))
     assert (learned.field[TEXT], learned.counts[TEXT], learned.values[TEXT]) == (UNKNOWN, 0, 0)
-    assert list(learned.counters.tolist()) == [learned.counts.sum(), np.count_nonzero(learned.counts)]
+    assert [learned.counters[name] for name in ("total", "seen", "repeats")] == [0, 0, 0]
+    assert not learned.repeats.any()
 
 
 def test_a_cluster_is_told_by_values_words_and_intervals() -> None:

@@ -19,7 +19,7 @@ from streamdp.beam.growth import SLOTS
 from streamdp.kernels.blocks import blocks_for, places_of
 from streamdp.kernels.rows import grown, made, power_of_two
 from streamdp.kernels.sound import RECORDS, chain_of_runs, ints_of, length_of, narrow, reals_of, require, runs
-from streamdp.likelihoods.categorical import FIELD, RECORD, UNKNOWN, FieldsLearned
+from streamdp.likelihoods.categorical import FIELD, RECORD, UNKNOWN, FieldsLearned, worded_by
 from streamdp.likelihoods.vectors import coarsen_rows
 from streamdp.likelihoods.words import learned_from, totals_of
 
@@ -54,11 +54,10 @@ def facts_of_clusters(state: State, used: np.ndarray) -> dict[str, Any]:
         "class_of": narrow(of),
         "class_weight": sizes.weight[np.unique(of)],
     }
+    found["repeats"] = narrow(learned.repeats[:last])
+    found["base_evidence"] = float(learned.counters.evidence)
     if isinstance(learned, FieldsLearned):
         found["field"] = narrow(learned.field[:last])
-    else:
-        found["repeats"] = narrow(learned.repeats[:last])
-        found["base_evidence"] = float(learned.counters.evidence)
     return found
 
 
@@ -76,27 +75,37 @@ def clusters_of(
         return clusters
     require(("field" in facts) == isinstance(fresh, CategoryClusters), "clusters of another kind")
     named = isinstance(fresh, CategoryClusters)
-    learned = _learned_of(facts, named)
-    index = _index_of(facts, learned, pool, used, RECORD if named else None)
-    sizes = _sizes_of(facts, index, pool, by_types=not named)
+    if named:
+        learned: Any = _learned_of(facts, family)
+        counted = worded_by(family, learned.field)
+    else:
+        learned = learned_from(*_counts_of(facts))
+        counted = np.ones(len(learned.counts), bool)
+    index = _index_of(facts, counted, pool, used, named)
+    sizes = _sizes_of(facts, index, pool, index.distinct if named else index.types)
     return type(fresh)(index, sizes, learned)
 
 
-def _learned_of(facts: Facts, named: bool) -> Any:
+def _counts_of(facts: Facts) -> tuple[np.ndarray, np.ndarray, float]:
+    """What is learned of every word: counts, repeats, and the evidence for the first."""
     counts = ints_of(facts, "learned", 0, RECORDS)
     size = max(power_of_two(len(counts)), SLOTS)
-    padded = np.zeros(size, np.int64)
+    padded, repeats = np.zeros(size, np.int64), np.zeros(size, np.int64)
     padded[: len(counts)] = counts
-    if not named:
-        repeats, evidence = np.zeros(size, np.int64), facts.get("base_evidence", 0.0)
-        if "repeats" in facts:
-            repeats[: len(counts)] = ints_of(facts, "repeats", 0, RECORDS, len(counts))
-        require((padded[repeats > 0] > 0).all(), "a word that was never seen is repeated")
-        known = isinstance(evidence, float) and math.isfinite(evidence)
-        require(known, "the evidence for the base measure is no number")
-        return learned_from(padded, repeats, evidence)
+    evidence = facts.get("base_evidence", 0.0)
+    if "repeats" in facts:
+        repeats[: len(counts)] = ints_of(facts, "repeats", 0, RECORDS, len(counts))
+    require((padded[repeats > 0] > 0).all(), "a word that was never seen is repeated")
+    known = isinstance(evidence, float) and math.isfinite(evidence)
+    require(known, "the evidence for the base measure is no number")
+    return padded, repeats, evidence
+
+
+def _learned_of(facts: Facts, family: Any) -> FieldsLearned:
+    padded, repeats, evidence = _counts_of(facts)
+    size, last = len(padded), len(facts["learned"])
     field, values = np.full(size, UNKNOWN), np.zeros(size, np.int64)
-    field[: len(counts)] = ints_of(facts, "field", UNKNOWN, len(counts), len(counts))
+    field[:last] = ints_of(facts, "field", UNKNOWN, last, last)
     of = np.flatnonzero(field >= 0)
     require((field[of] != RECORD).all() and (field[field[of]] == FIELD).all(), "the field of a value is none")
     require(((field == UNKNOWN) == (padded == 0)).all(), "a value of no field")
@@ -106,15 +115,19 @@ def _learned_of(facts: Facts, named: bool) -> Any:
     fields = np.flatnonzero(field == FIELD)
     fields = fields[fields != RECORD]
     require((total[fields] == padded[fields]).all(), "a field is not as common as its values")
-    return FieldsLearned(padded, totals_of(FieldsLearned, padded), field, values)
+    worded = worded_by(family, field)
+    require(not repeats[~worded].any(), "a word of no text is repeated")
+    words = np.where(worded, padded, 0)
+    totals = totals_of(FieldsLearned, words, repeats=int(repeats.sum()), evidence=evidence)
+    return FieldsLearned(padded, repeats, totals, field, values)
 
 
-def _index_of(facts: Facts, learned: Any, pool: Pool, used: np.ndarray, tokens_of: int | None) -> Index:
+def _index_of(facts: Facts, counted: np.ndarray, pool: Pool, used: np.ndarray, named: bool) -> Index:
     """Entries by slot and postings by word, which point at each other.
 
-    ``tokens_of`` is the one word that counts as a token; None: all do.
+    ``counted``: of which words there are tokens, shape (V,); ``named``: whether records have fields.
     """
-    vocabulary, slots = len(learned.counts), len(pool.slots)
+    vocabulary, slots = len(counted), len(pool.slots)
     types = ints_of(facts, "types", 0, COUNTS, len(used))
     entries = int(types.sum())
     word = ints_of(facts, "word", 0, vocabulary, entries)
@@ -134,8 +147,10 @@ def _index_of(facts: Facts, learned: Any, pool: Pool, used: np.ndarray, tokens_o
     index = made(Index, {"slots": slots, "words": vocabulary, **room})
     index.counters.posted, index.postings[0], index.entries[0] = len(shown), end, own_end
     index.types[used] = types
-    tokens = count if tokens_of is None else np.where(word == tokens_of, count, 0)
-    np.add.at(index.tokens, owner, tokens)
+    np.add.at(index.tokens, owner, np.where(counted[word], count, 0))
+    if named:
+        np.add.at(index.distinct, owner, counted[word])
+        np.add.at(index.records, owner, np.where(word == RECORD, count, 0))
     index.own["start"][used], index.own["block"][used] = own_start, own_block
     for name, values in (("start", start), ("block", block), ("length", lengths)):
         index.lists[name] = values
@@ -153,8 +168,11 @@ def _index_of(facts: Facts, learned: Any, pool: Pool, used: np.ndarray, tokens_o
     return index
 
 
-def _sizes_of(facts: Facts, index: Index, pool: Pool, *, by_types: bool) -> Sizes:
-    """Classes of the clusters that are open, and heaps of those that all hypotheses hold."""
+def _sizes_of(facts: Facts, index: Index, pool: Pool, distinct: np.ndarray) -> Sizes:
+    """Classes of the clusters that are open, and heaps of those that all hypotheses hold.
+
+    ``distinct``: T_k by slot.
+    """
     alive = np.flatnonzero(pool.state == ALIVE)
     room = length_of(facts, "classes", SLOTS)
     of = ints_of(facts, "class_of", 1, room, len(alive))
@@ -162,12 +180,12 @@ def _sizes_of(facts: Facts, index: Index, pool: Pool, *, by_types: bool) -> Size
     agreed = alive[pool.column[alive] < 0]
     sizes = made(Sizes, {"classes": room, "slots": len(pool.slots), "table": 4 * room, "heap": 0})
     sizes.of[alive] = of
-    types = index.types[alive] if by_types else np.zeros(len(alive), np.int64)
-    for array, values in ((sizes.tokens, index.tokens[alive]), (sizes.types, types)):
-        array[of] = values
-        require((array[of] == values).all(), "the clusters of a class are not alike")
-    pairs = sizes.tokens[numbers] * COUNTS + sizes.types[numbers]
-    require(len(np.unique(pairs)) == len(numbers), "two classes are alike")
+    kinds = ((sizes.tokens, index.tokens), (sizes.types, distinct), (sizes.records, index.records))
+    for array, by_slot in kinds:
+        array[of] = by_slot[alive]
+        require((array[of] == by_slot[alive]).all(), "the clusters of a class are not alike")
+    different = np.unique(np.stack([array[numbers] for array, _ in kinds]), axis=1)
+    require(different.shape[1] == len(numbers), "two classes are alike")
     sizes.weight[numbers] = reals_of(facts, "class_weight", (len(numbers),))
     sizes.classes["refs"] = np.bincount(of, minlength=room)
     sizes.classes["refs"][0] = 1  # the empty cluster

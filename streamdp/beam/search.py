@@ -103,13 +103,13 @@ class BeamSearch:
     def forget_words(self, ids: np.ndarray) -> None:
         """Take words that no cluster holds out of the base measure; their ids may be given to others."""
         learned = self.words.learned
-        learned.counters.seen -= np.count_nonzero(learned.counts[ids])
+        of_texts = learned.among_texts(ids) if isinstance(learned, FieldsLearned) else ids
+        learned.counters.seen -= np.count_nonzero(learned.counts[of_texts])
+        learned.counters.repeats -= learned.repeats[of_texts].sum()
+        learned.counters.total -= learned.counts[of_texts].sum()
         if isinstance(learned, FieldsLearned):
             forget_values(learned, ids)
-        else:
-            learned.counters.repeats -= learned.repeats[ids].sum()
-            learned.repeats[ids] = 0
-        learned.counters.total -= learned.counts[ids].sum()
+        learned.repeats[ids] = 0
         learned.counts[ids] = 0
         self.words.inverted.lists["most"][ids] = 0
 

@@ -234,7 +234,7 @@ class CategoryEncoder(BagEncoder):
                 ids += self._pair(field, interval)
         counts = [1] * len(ids)
         held = [(self._word(word), count) for word, count in Counter(words).items()]
-        held = [(word, count) for word, count in held if word >= 0]
+        held = sorted((pair for pair in held if pair[0] >= 0), key=lambda pair: pair[1] > 1)
         if held:
             ids += [TEXT, *(word for word, _ in held)]
             counts += [sum(count for _, count in held), *(count for _, count in held)]

@@ -5,8 +5,9 @@ has; then for each field that it has the word of the field, and that of its valu
 many records it has, that of a field's word how many have the field, and that of a value's how many have the
 value: all that the model asks for are sums of word counts, which add, leave and merge as those of texts do.
 
-A text is a field of several values, its words. It comes last: the word 1, counted once for each word of the
-text, then these.
+A text comes last: the word 1, counted once for each word of the text, then these, those that occur once
+before the others. They are scored as a text by itself is. That asks for one thing more: how many distinct
+words the texts of a cluster have.
 """
 
 from __future__ import annotations
@@ -17,10 +18,16 @@ from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
-from streamdp.kernels.checks import not_negative, positive
+from streamdp.kernels.checks import positive
 from streamdp.kernels.jit import kernel, shared
 from streamdp.kernels.rows import Counters, ints, one
-from streamdp.likelihoods.words import BagFamily, count_word, gain, learn, totals_of, whole
+from streamdp.likelihoods.hierarchical_pitman_yor import (
+    HierarchicalPitmanYor,
+    OneTableTerms,
+    PitmanYorWordTerms,
+    learn_words,
+)
+from streamdp.likelihoods.words import BagFamily, gain, is_type, learn, totals_of, whole
 
 RECORD = 0
 """The word that every record has."""
@@ -37,13 +44,15 @@ class CategoricalTerms(NamedTuple):
 
     beta: float
     escape: float
-    text: float
+    text: PitmanYorWordTerms  # of the words of texts; without any, its concentration is 0
 
 
 class CategoricalSetTerms(NamedTuple):
     """What the kernels read of a set."""
 
     mass: np.ndarray  # float64[V] of a value its prior mass, of a field minus the sum of its values', else 0
+    worded: np.ndarray  # bool[V] whether it is a word of a text, whose log p_w then ``mass`` holds
+    text: OneTableTerms
 
 
 class FieldsLearned(NamedTuple):
@@ -52,9 +61,15 @@ class FieldsLearned(NamedTuple):
     counts: Annotated[
         np.ndarray, ints("words")
     ]  # records that have the field, or value; of a text see ``learn``
-    counters: Annotated[Counters, one("total seen")]  # their sum, and the number of words with any
+    repeats: Annotated[np.ndarray, ints("words")]
+    # of words of texts, as of those that stand alone: see Learned
+    counters: Annotated[Counters, one("total seen repeats", "evidence")]
     field: Annotated[np.ndarray, ints("words", fill=UNKNOWN)]  # the word of a value's field; FIELD, UNKNOWN
     values: Annotated[np.ndarray, ints("words")]  # of a field how many values it has
+
+    def among_texts(self, ids: np.ndarray) -> np.ndarray:
+        """Those of some words that are counted as words of texts."""
+        return ids[(self.field[ids] == TEXT) & (self.counters.total > 0)]
 
     def telling(self, owner: np.ndarray, words: np.ndarray, counts: np.ndarray) -> np.ndarray:
         """How much it says of a cluster that so many of its records have each value.
@@ -102,18 +117,17 @@ def learned_from_records(offsets: np.ndarray, words: np.ndarray, *, texts: bool 
         field[words[inside]] = TEXT
         counts[TEXT] = len(inside)
     sizes = np.bincount(field[field >= 0], minlength=len(counts))
-    return FieldsLearned(counts, totals_of(FieldsLearned, counts), field, sizes)
+    of_texts = np.where((field == TEXT) & texts, counts, 0)
+    return FieldsLearned(counts, 0 * counts, totals_of(FieldsLearned, of_texts), field, sizes)
 
 
 def forget_values(learned: FieldsLearned, ids: np.ndarray) -> None:
-    """Take values, by their words, out of the counts of their fields; their own are taken by the caller."""
+    """Take values, by their words, out of the counts of their fields; all else is done by the caller."""
     values = ids[learned.field[ids] >= 0]
     fields = learned.field[values]
-    learned.counters.total -= learned.counts[values].sum()
     np.subtract.at(learned.counts, fields, learned.counts[values])
     np.subtract.at(learned.values, fields, learned.counts[values] > 0)
     emptied = np.setdiff1d(fields[learned.counts[fields] == 0], ids)
-    learned.counters.seen -= len(emptied)
     learned.field[ids] = UNKNOWN
     learned.field[emptied] = UNKNOWN
 
@@ -138,7 +152,7 @@ class Categorical(BagFamily):
     escape
         Prior mass of all values of a field that are not seen yet, in records of the stream, > 0.
     text
-        Where records have a text, of how many values it counts as the field, >= 0; 0: they have none.
+        The family of the words of texts, where records have them.
 
     Examples
     --------
@@ -161,18 +175,18 @@ class Categorical(BagFamily):
     field, N_fv with this value; V_f counts one value more than was seen, and p of any value not seen yet is
     escape / (N_f + escape). A set is closed: p_fv = N_fv / N_f, and V_f is how many values there are.
 
-    A text is a field that has one value after the other, so that its words have the hierarchical Dirichlet's
-    probability with a concentration of ``text`` beta; N_fv are the clusters that have met the word (of a set,
-    the records), and N_f is their sum. A record's probability is the product over its fields and its text: in
-    nats, each counts as what it is, none more than another.
+    The words of a text have the probability that they have in a stream, or a set, of texts alone. A record's
+    probability is the product over its fields and its text: in nats, each counts as what it is, none more
+    than another.
 
-    Where a base is asked for it holds, by word, V_f p_fv for a value, -V_f for the word of a field, and 0 for
-    the word of every record.
+    Where a base is asked for it holds, by word, V_f p_fv for a value, -V_f for the word of a field, which is
+    at most -1 (of a text, -1), -p_w for a word of a text, which is above -1, and 0 for the word of every
+    record.
     """
 
     beta: float = 0.2
     escape: float = 1.0
-    text: float = 0.0
+    text: HierarchicalPitmanYor | None = None
 
     settings = {"beta": "beta", "base_escape": "escape"}  # noqa: RUF012
     drawn = ("beta",)
@@ -181,7 +195,8 @@ class Categorical(BagFamily):
     def __post_init__(self) -> None:
         positive("beta", self.beta)
         positive("escape", self.escape)
-        not_negative("text", self.text)
+        if self.text is not None and self.text.base is not None:
+            raise ValueError("the base measure of texts among fields must be learned")
 
     @property
     def learns_base(self) -> bool:
@@ -190,7 +205,9 @@ class Categorical(BagFamily):
 
     def terms(self) -> CategoricalTerms:
         """What the stream's kernels read."""
-        return CategoricalTerms(float(self.beta), float(self.escape), float(self.text))
+        none = PitmanYorWordTerms(0.0, 0.0, 0.0, 0.0, 1.0, np.zeros(0))
+        text = none if self.text is None else self.text.terms()
+        return CategoricalTerms(float(self.beta), float(self.escape), text)
 
     def set_terms(self, by_word: np.ndarray, by_record: np.ndarray, base: Any = None) -> CategoricalSetTerms:
         """What the kernels read of a set; ``ValueError`` without a base, which totals do not say."""
@@ -199,7 +216,14 @@ class Categorical(BagFamily):
         found = np.asarray(base, np.float64)
         if len(found) < len(by_word) or not found[np.flatnonzero(by_word[1:]) + 1].all():
             raise ValueError("the base measure must know every field and every value of the records")
-        return CategoricalSetTerms(self.beta * found[: len(by_word)])
+        found = found[: len(by_word)]
+        worded = (found < 0.0) & (found > -1.0) & (self.text is not None)
+        family = self.text or HierarchicalPitmanYor()
+        text = family.set_terms(np.where(worded, by_word, 0), by_record, np.where(worded, -found, 1.0))
+        mass = np.where(worded, text.mass, self.beta * found)
+        if self.text is not None and len(mass) > TEXT:
+            mass[TEXT] = -family.base_concentration
+        return CategoricalSetTerms(mass, worded, text)
 
     def measure(self, learned: FieldsLearned) -> np.ndarray:
         """The base measure of a set, by word, shape (V,), as a stream that has learned this has it."""
@@ -209,23 +233,29 @@ class Categorical(BagFamily):
         own = learned.field[values]
         found[values] = sizes[own] * learned.counts[values] / (learned.counts[own] + self.escape)
         found[RECORD] = 0.0
+        if self.text is not None:
+            words = np.flatnonzero(learned.field == TEXT)
+            found[words] = -self.text.measure(learned)[words]
         return found
 
     def base_of_records(self, offsets: np.ndarray, words: np.ndarray) -> np.ndarray:
         """The base measure of a set of these records."""
-        learned = learned_from_records(offsets, words, texts=self.text > 0.0)
+        learned = learned_from_records(offsets, words, texts=self.text is not None)
         sizes = self._sizes(learned, 0.0)
         found = -np.where(learned.values > 0, sizes, 0.0)
         known = np.flatnonzero(learned.field >= 0)
         own = learned.field[known]
         found[known] = sizes[own] * learned.counts[known] / learned.counts[own]
+        if self.text is not None:
+            texts = np.flatnonzero(learned.field == TEXT)
+            found[texts] = -self.text.of_set(np.where(learned.field == TEXT, learned.counts, 0))[texts]
         return found
 
     def _sizes(self, learned: FieldsLearned, unseen: float) -> np.ndarray:
         """Of how many values each field counts as having."""
         sizes = learned.values + unseen
-        if self.text > 0.0:
-            sizes[TEXT] = self.text
+        if self.text is not None:
+            sizes[TEXT] = 1.0
         return sizes
 
     def coefficients(self, offsets: np.ndarray, counts: np.ndarray) -> np.ndarray:
@@ -241,7 +271,7 @@ class Categorical(BagFamily):
         """
         rows, mass = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets)), terms.mass[words]
         others = np.bincount(words, counts)[words] - counts
-        values, _ = values_in(offsets, words, texts=self.text > 0.0)
+        values, _ = values_in(offsets, words, texts=self.text is not None)
         whole_field = -terms.mass[words[values - 1]]
         alone, best = (
             mass[values] / whole_field,
@@ -250,10 +280,21 @@ class Categorical(BagFamily):
         return np.bincount(rows[values], np.log(np.maximum(alone, best)), len(offsets) - 1)
 
 
+@shared
+def has_texts(family: CategoricalTerms) -> bool:
+    """Whether records may have a text."""
+    return family.text.concentration > 0.0
+
+
+def worded_by(family: CategoricalTerms, field: np.ndarray) -> np.ndarray:
+    """Which words are those of texts, by the words of their fields."""
+    return np.asarray((field == TEXT) & has_texts(family))
+
+
 @kernel
 def is_text(family: CategoricalTerms, field: int) -> bool:
     """Whether a word is that of the field that is a text."""
-    return field == TEXT and family.text > 0.0
+    return field == TEXT and has_texts(family)
 
 
 @kernel
@@ -283,7 +324,7 @@ def field_of(learned: FieldsLearned, words: np.ndarray, i: int, text: int) -> in
 @kernel
 def mass_of_field(family: CategoricalTerms, learned: FieldsLearned, field: int) -> float:
     """Prior mass of all values of a field together, those not seen yet too."""
-    return family.beta * (family.text if is_text(family, field) else learned.values[field] + 1.0)
+    return family.beta * (learned.values[field] + 1.0)
 
 
 @kernel
@@ -310,16 +351,23 @@ def _learn(
             learned.values[field] += 1
         learned.field[word] = field
         if is_text(family, field):
-            if fresh[i]:
-                count_word(learned, word, 1)
-                count_word(learned, field, 1)
+            learned.counts[field] += 1 if fresh[i] else 0
         elif not is_text(family, word):
-            count_word(learned, word, 1)
+            learned.counts[word] += 1
+    if text < words.shape[0]:
+        first = text + 1
+        own, repeated = words[first:], counts[first:]
+        learn_words(family.text, learned, own, repeated, fresh[first:], new_probability)
 
 
 @whole.of(CategoricalSetTerms)
 def _whole(terms: CategoricalSetTerms, tokens: int, types: int) -> float:
-    return 0.0
+    return terms.text.types[types]
+
+
+@is_type.of(CategoricalSetTerms)
+def _is_type(terms: CategoricalSetTerms, word: int) -> bool:
+    return bool(terms.worded[word])
 
 
 @gain.of(CategoricalSetTerms)
@@ -327,5 +375,7 @@ def _gain(terms: CategoricalSetTerms, word: int, count: int, held: int) -> float
     mass = terms.mass[word]
     if mass == 0.0:
         return 0.0
+    if terms.worded[word]:
+        return gain(terms.text, word, count, held)
     step = rising(abs(mass) + held, count)
     return step if mass > 0.0 else -step

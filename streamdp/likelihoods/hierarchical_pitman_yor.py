@@ -144,8 +144,20 @@ def _learn(
     fresh: np.ndarray,
     new_probability: float,
 ) -> None:
-    if family.base.shape[0] > 0:
-        return
+    if family.base.shape[0] == 0:
+        learn_words(family, learned, words, counts, fresh, new_probability)
+
+
+@kernel
+def learn_words(
+    family: PitmanYorWordTerms,
+    learned: Any,
+    words: np.ndarray,
+    counts: np.ndarray,
+    fresh: np.ndarray,
+    new_probability: float,
+) -> None:
+    """Count the words of a record into a base measure that is learned."""
     _weigh(family, learned, words, new_probability)
     for i in range(words.shape[0]):
         # T_w: once for each cluster that a word is new to
@@ -158,7 +170,7 @@ def _learn(
 @kernel
 def _weigh(
     family: PitmanYorWordTerms,
-    learned: Learned,
+    learned: Any,
     words: np.ndarray,
     new_probability: float,
 ) -> None:

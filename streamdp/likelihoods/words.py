@@ -37,8 +37,7 @@ WORD_SPACE = 1 << 20
 ODDS_BEFORE = 1000.0
 """Odds of counts of clusters over counts of tokens before any evidence, where a family has both."""
 
-STIRLING = 16.0
-"""From here on four terms of Stirling's series give log Gamma to 1e-14."""
+STIRLING = 16.0  # from here on four terms of Stirling's series give log Gamma to 1e-14
 
 
 class Learned(NamedTuple):
@@ -107,6 +106,15 @@ def gain(terms: Any, word: int, count: int, held: int) -> float:
     raise NotImplementedError
 
 
+@generic
+def is_type(terms: Any, word: int) -> bool:
+    """Whether a word counts among the distinct words that :func:`whole` is told; all do by default."""
+    raise NotImplementedError
+
+
+is_type.otherwise(lambda terms, word: True)
+
+
 @entry
 def _invert_base(
     family: Any, learned: Learned, words: np.ndarray, counts: np.ndarray, inverse: np.ndarray
@@ -126,16 +134,13 @@ def _stirling(x: float) -> float:
 
 @kernel
 def log_gamma(start: float) -> float:
-    """log Gamma, up to a constant where a number is large.
-
-    That of a rising factorial, start (start + 1) ... (start + steps - 1), is ``log_gamma_beside`` less this.
-    """
+    """log Gamma, up to a constant where a number is large; see ``log_gamma_beside``."""
     return math.lgamma(start) if start < STIRLING else _stirling(start)
 
 
 @kernel
 def log_gamma_beside(start: float, steps: int) -> float:
-    """log Gamma so many steps behind, up to the same constant."""
+    """log Gamma so many steps behind, up to the same constant: less ``log_gamma``, a rising factorial."""
     return math.lgamma(start + steps) if start < STIRLING else _stirling(start + steps)
 
 
@@ -204,7 +209,7 @@ class BagFamily(Likelihood):
         if base is None:
             base = self.base_of_records(np.cumsum([0, *(len(x[0]) for x in records)]), words)
         terms, held = self.set_terms(by_word, by_record, base), np.flatnonzero(by_word)
-        total = whole(terms, int(by_word.sum()), len(held))
+        total = whole(terms, int(by_word.sum()), sum(is_type(terms, w) for w in held))
         return float(total + math.fsum(gain(terms, w, by_word[w], 0) for w in held))
 
     @abstractmethod
@@ -217,11 +222,10 @@ class BagFamily(Likelihood):
 class WordFamily(BagFamily):
     """Word counts that are scored token by token."""
 
-    def measure(self, learned: Learned) -> np.ndarray:
+    def measure(self, learned: Any) -> np.ndarray:
         """p_w of every word, shape (V,), by the kernel of the stream and what that has learned."""
-        size = len(learned.counts)
-        inverse = np.ones(size)
-        _invert_base(self.terms(), learned, np.arange(size, dtype=np.int32), np.ones(size, np.int32), inverse)
+        words, inverse = np.arange(len(learned.counts), dtype=np.int32), np.ones(len(learned.counts))
+        _invert_base(self.terms(), learned, words, np.ones_like(words), inverse)
         return 1.0 / inverse
 
     def mass_beyond_one(self, terms: Any) -> float:

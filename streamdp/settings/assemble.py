@@ -11,7 +11,7 @@ import numpy as np
 from streamdp.beam.data.state import FREQUENT_POSTINGS, MAX_SLACK, REVIEW_EVERY, TRIAL_NATS, Model
 from streamdp.beam.looks.adapt import LEAST
 from streamdp.errors import ConfigError
-from streamdp.likelihoods import Likelihood, VectorFamily
+from streamdp.likelihoods import Categorical, HierarchicalPitmanYor, Likelihood, VectorFamily
 from streamdp.likelihoods.base import FULL, Moments
 from streamdp.lines.base import USUAL, Bounds, Terms
 from streamdp.lines.masks import Masks
@@ -28,10 +28,10 @@ DIRECTIONS = "von-mises-fisher"
 PRIOR = "distance-dependent"
 """The automatic prior."""
 SLACK_NATS = 10.0
+BESIDE_TEXTS = 10.0
+"""The automatic concentration of records that have texts and other fields."""
 WARMUP = 200
 """Vectors from which location and scale are learned where they are automatic, or numbers to be divided."""
-TEXT_VALUES = 250.0
-"""Of how many values a text that is part of a record counts as a field."""
 NOTHING = Moments(np.zeros(0), np.zeros(0), np.zeros((0, 0)), np.zeros(()))
 ANY = Moments.of(np.zeros((1, 2)))
 """Of some vector, where nothing is known of vectors yet."""
@@ -51,16 +51,20 @@ def likelihood_class(settings: Settings, dimension: int | None) -> type[Likeliho
 
 
 def build_prior(settings: Settings, sparse: bool) -> Prior:
-    """The prior that the settings mean: for embeddings of texts that of texts. Raises ConfigError.
+    """The prior that the settings mean: for embeddings of texts, and texts among fields, that of texts.
+
+    Beside other fields texts found fewer clusters. Raises ConfigError.
 
     ``sparse`` says whether records are texts, where the settings do not name a likelihood.
     """
     named = _named(settings)
-    like_texts = sparse if named == AUTO else _family(named).of_texts
+    like_texts = bool(settings.texts) or (sparse if named == AUTO else _family(named).of_texts)
     kind = PRIOR if settings.prior == AUTO else settings.prior
     found = _class(PRIORS, kind, Prior)
     _refuse_unused(settings, _prior_settings(), found.settings, f"the {kind} prior")
     given = _given(settings, found.settings)
+    if kind == PRIOR and settings.texts and (settings.fields or settings.numbers):
+        given.setdefault("concentration", BESIDE_TEXTS)
     try:
         if "decay" in given:
             given["decay"] = find(DECAYS, given["decay"])
@@ -93,7 +97,7 @@ def build_likelihood(settings: Settings, moments: Moments | None) -> Likelihood:
     _refuse_unused(settings, _settings_of(True) | _settings_of(False), meant, f"the {kind} likelihood")
     given = {found.settings[name]: value for name, value in _given(settings, found.settings).items()}
     if kind == CATEGORICAL and settings.texts:
-        given["text"] = TEXT_VALUES
+        given["text"] = HierarchicalPitmanYor(escape=given.get("escape", Categorical.escape))
     try:
         return found.automatic(given, NOTHING if moments is None else moments)
     except (TypeError, ValueError) as error:

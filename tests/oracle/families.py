@@ -143,22 +143,18 @@ def apart(x: Sparse) -> tuple[Sparse, Sparse]:
 
 @dataclass(frozen=True)
 class Mixed(Family):
-    """Categories, and a text whose words have (n_w + b text p_w) / (n + b text), one after the other.
+    """Categories, and a text as it would be by itself.
 
-    The base view holds text p_w by word, and of categories what they want.
+    The base view holds p_w by word, and of categories what they want.
     """
 
     beta: float
-    text: float
+    text: HierarchicalPitmanYor
 
     def log_predictive(self, members: Sequence[Sparse], x: Sparse, base: dict[int, float]) -> float:
         named, words = apart(x)
         total = Categorical(self.beta).log_predictive([apart(y)[0] for y in members], named, base)
-        held = word_counts([apart(y)[1] for y in members])
-        for w in tokens(words):
-            total += safe_log((held[w] + self.beta * base[w]) / (held.total() + self.beta * self.text))
-            held[w] += 1
-        return total
+        return total + self.text.log_predictive([apart(y)[1] for y in members], words, base)
 
 
 @dataclass(frozen=True)
@@ -267,25 +263,6 @@ class FieldsSeen(NoBase):
             self.N.setdefault(f, Counter())[v] += 1
 
 
-class PartsSeen(FieldsSeen):
-    """T_w / (T + e) of the words of texts, e / (T + e) of any that is not seen yet; T_w as in LearnedBase."""
-
-    def __init__(self, escape: float, text: float) -> None:
-        super().__init__(escape)
-        self.text, self.T = text, Counter[int]()
-
-    def view(self, x: Sparse) -> dict[int, float]:
-        named, words = apart(x)
-        share = {w: self.text * (self.T[w] or self.e) / (self.T.total() + self.e) for w, _ in words}
-        return {**super().view(named), **share}
-
-    def absorb(self, x: Sparse, cluster: Sequence[Sparse], new_probability: float = 0.0) -> None:
-        named, words = apart(x)
-        super().absorb(named, [])
-        known = {w for y in cluster for w, _ in apart(y)[1]}
-        self.T.update(w for w, _ in words if w not in known)
-
-
 class WordsSeen(NoBase):
     """The distinct words of the stream before the present record."""
 
@@ -346,3 +323,21 @@ class LearnedBase(NoBase):
         """The change of the record's log probability if a new cluster had its words by these counts alone."""
         change = math.fsum(math.log(self.by(counts, w) / self.probability(w)) for w, _ in x)
         return math.log(1.0 - new_probability + new_probability * math.exp(change))
+
+
+class PartsSeen(FieldsSeen):
+    """The words of texts teach what they would by themselves."""
+
+    def __init__(self, escape: float, text: LearnedBase) -> None:
+        super().__init__(escape)
+        self.text = text
+
+    def view(self, x: Sparse) -> dict[int, float]:
+        named, words = apart(x)
+        return {**super().view(named), **self.text.view(words)}
+
+    def absorb(self, x: Sparse, cluster: Sequence[Sparse], new_probability: float = 0.0) -> None:
+        named, words = apart(x)
+        super().absorb(named, [])
+        if words:
+            self.text.absorb(words, [apart(y)[1] for y in cluster], new_probability)

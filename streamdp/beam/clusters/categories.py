@@ -1,8 +1,8 @@
-"""Clusters of named categories: what is theirs alone, the rest being as that of words.
+"""Clusters of named categories, and of texts beside them; what is not here is as that of words.
 
-What a cluster that shares nothing with a record scores depends on its records alone (n_k), as long as all
-records have a field; a field that some lack makes the postings of its own word be visited besides, and so
-does a text, of which records have several words.
+What a cluster that shares nothing with a record scores depends on how many records, words of texts and
+distinct ones of these it has, as long as all records have a field; a field that some lack makes the postings
+of its own word be visited besides.
 """
 
 from __future__ import annotations
@@ -12,57 +12,78 @@ import math
 import numpy as np
 
 from streamdp.beam.clusters.index import Index, add_words, count_in, take_words, telling, top_words
+from streamdp.beam.clusters.repeats import repeat_gains, score_repeats
 from streamdp.beam.clusters.sizes import Sizes, join_class
-from streamdp.beam.clusters.sparse import SHORT, sum_values
+from streamdp.beam.clusters.sparse import SHORT, score_singles, singles_and_length, sum_values, touch_words
 from streamdp.beam.clusters.words import WordClusters
 from streamdp.beam.data.choice import SHARED, Scores, WordScores, is_touched
 from streamdp.beam.data.pool import CLOSED, Pool
 from streamdp.beam.data.state import Incoming, Model, Output, State
-from streamdp.beam.step.clusters import describe_slot, enter_class, join_slot, leave_slot, score_record
+from streamdp.beam.step.clusters import (
+    bag_of_slot,
+    describe_slot,
+    enter_class,
+    join_slot,
+    leave_slot,
+    score_record,
+)
 from streamdp.beam.step.evidence import may_found
 from streamdp.kernels.jit import kernel
 from streamdp.likelihoods.categorical import (
     FIELD,
     RECORD,
+    TEXT,
+    CategoricalTerms,
     FieldsLearned,
     field_of,
-    is_text,
     mass_of_field,
     mass_of_value,
     place_of_text,
     rising,
 )
+from streamdp.likelihoods.hierarchical_pitman_yor import PitmanYorWordTerms
+from streamdp.likelihoods.words import base_measure
 
 
 class CategoryClusters(WordClusters):
     """The same, where ``learned`` is :class:`~streamdp.likelihoods.categorical.FieldsLearned`.
 
-    The tokens of a slot are its records, so that a size class is of clusters with as many records.
+    The tokens of a slot are those of its texts.
     """
 
     __slots__ = ()
 
 
 @kernel
-def _count_records(index: Index, slot: int, words: np.ndarray, counts: np.ndarray, sign: int) -> None:
-    """Let a slot's tokens be its records, after words have joined (1) or left (-1) it."""
-    for i in range(words.shape[0]):
-        if words[i] != RECORD:
-            index.tokens[slot] -= sign * counts[i]
+def _count_records(
+    index: Index, family: CategoricalTerms, slot: int, words: np.ndarray, counts: np.ndarray, sign: int
+) -> int:
+    """Let a slot's tokens be those of texts, after words have joined (1) or left (-1) it.
+
+    Returns where the words of the record's text begin.
+    """
+    text = place_of_text(family, words)
+    for i in range(min(text + 1, words.shape[0])):
+        index.tokens[slot] -= sign * counts[i]
+        if words[i] == RECORD:
+            index.records[slot] += sign * counts[i]
+    return min(text + 1, words.shape[0])
 
 
 @kernel
-def _flush(scores: WordScores, met: int) -> None:
+def _flush(scores: WordScores) -> None:
     """Take the logarithms of gains, before one leaves the range of a double."""
-    for j in range(met):
+    for j in range(scores.counters.touched):
         slot = scores.touched[j]
         scores.log_gain[slot] += math.log(scores.cells[slot].gain)
         scores.cells[slot].gain = 1.0
 
 
 @kernel
-def _touch(index: Index, scores: WordScores, word: int, count: int, mass: float, sign: int, met: int) -> int:
-    """Walk the postings of a word; returns how many slots have been met.
+def _touch(
+    index: Index, scores: WordScores, text: PitmanYorWordTerms, word: int, count: int, mass: float, sign: int
+) -> None:
+    """Walk the postings of a word.
 
     Sign is 1 for a value and -1 for a field: by how much likelier the records are where the cluster holds
     some of them, or less likely.
@@ -70,12 +91,14 @@ def _touch(index: Index, scores: WordScores, word: int, count: int, mass: float,
     tick = scores.counters.tick
     start = index.lists[word].start
     alone = rising(mass, count) if count > 1 else 0.0
+    met = scores.counters.touched
     for e in range(start, start + index.lists[word].length):
         slot = np.int64(index.slot[e])
         cell = scores.cells[slot]
         if not is_touched(cell.mark, tick):
             cell.mark = tick << SHARED
             cell.gain = cell.loss = 1.0
+            cell.pull = text.concentration + text.word_discount * index.distinct[slot]
             scores.log_gain[slot] = 0.0
             scores.touched[met] = slot
             met += 1
@@ -86,69 +109,125 @@ def _touch(index: Index, scores: WordScores, word: int, count: int, mass: float,
             cell.gain *= held / mass
         else:
             cell.gain *= mass / held
-    return met
+    scores.counters.touched = met
 
 
 @kernel
-def _score_classes(sizes: Sizes, scores: WordScores, high: int, mass: float, count: int) -> None:
+def _score_classes(sizes: Sizes, scores: WordScores, mass: float, count: int) -> None:
     """Count a field that all records have into the classes: what it costs where there are n records."""
     alone = rising(mass, count)
-    for c in range(high):
-        if sizes.tokens[c] > 0.0:
-            scores.log_ratio[c] += alone - rising(mass + sizes.tokens[c], count)
+    for c in range(sizes.counters.high):
+        if sizes.records[c] > 0.0:
+            change = alone - rising(mass + sizes.records[c], count)
+            scores.log_ratio[c] += change
+            scores.partial[c] += change
+
+
+@kernel
+def _score_fields(
+    clusters: CategoryClusters,
+    family: CategoricalTerms,
+    scores: WordScores,
+    words: np.ndarray,
+    counts: np.ndarray,
+) -> float:
+    """Values of a record's words but those of its text; returns what of all clusters is the same."""
+    index, learned, log_base, text = clusters.inverted, clusters.learned, 0.0, words.shape[0]
+    for i in range(text):
+        word = words[i]
+        if word == RECORD:
+            continue
+        field = field_of(learned, words, i, text)
+        if field != FIELD:
+            mass = mass_of_value(family, learned, field, word)
+            log_base += rising(mass, counts[i])
+            _touch(index, scores, family.text, word, counts[i], mass, 1)
+        else:
+            mass = mass_of_field(family, learned, word)
+            log_base -= rising(mass, counts[i])
+            if learned.counts[word] == learned.counts[RECORD]:
+                _score_classes(clusters.sizes, scores, mass, counts[i])
+            else:
+                _touch(index, scores, family.text, word, counts[i], mass, -1)
+        if i % SHORT == SHORT - 1:
+            _flush(scores)
+    return log_base
 
 
 @score_record.of(CategoryClusters)
 def _score_record(
     clusters: CategoryClusters, model: Model, state: State, scores: Scores, record: Incoming
 ) -> None:
-    """Fill ``scores``: the value of every size class and of every cluster that shares a value."""
-    index, sizes, learned = clusters.inverted, clusters.sizes, clusters.learned
-    words, counts = record.words, record.counts
-    inner, family, high = scores.words, model.family, sizes.counters.high
+    """Fill ``scores``: the value of every size class and of every cluster that shares a value or a word."""
+    index, sizes, family = clusters.inverted, clusters.sizes, model.family
+    inner, high, log_base = scores.words, sizes.counters.high, 0.0
     inner.counters.tick += 1
-    for c in range(high):
-        inner.log_ratio[c] = 0.0
-    log_base, met, text = 0.0, 0, place_of_text(family, words)
-    for i in range(words.shape[0]):
-        word, count = words[i], counts[i]
-        if word == RECORD:
-            continue
-        field = field_of(learned, words, i, text)
-        if field != FIELD:
-            mass = mass_of_value(family, learned, field, word)
-            log_base += rising(mass, count)
-            met = _touch(index, inner, word, count, mass, 1, met)
-        else:
-            mass = mass_of_field(family, learned, word)
-            log_base -= rising(mass, count)
-            if learned.counts[word] == learned.counts[RECORD] and not is_text(family, word):
-                _score_classes(sizes, inner, high, mass, count)
-            else:
-                met = _touch(index, inner, word, count, mass, -1, met)
-        if i % SHORT == SHORT - 1:
-            _flush(inner, met)
-    inner.counters.touched = met
-    for c in range(high):
-        inner.partial[c] = inner.log_ratio[c]
+    inner.counters.touched = 0
+    text = place_of_text(family, record.words)
+    words, counts = record.words[text + 1 :], record.counts[text + 1 :]
+    singles, length = singles_and_length(counts)
+    b1, d = family.text.concentration, family.text.word_discount
+    if length > 0:
+        log_base, _ = base_measure(family.text, clusters.learned, words, counts, inner.inverse)
+        score_singles(sizes, inner, high, singles, length, True, b1, d)
+        if singles < words.shape[0]:
+            score_repeats(sizes, inner, high, singles, counts, True, b1, d, 0.0)
+    else:
+        for c in range(high):
+            inner.log_ratio[c] = inner.partial[c] = 0.0
+    log_base += _score_fields(clusters, family, inner, record.words[:text], record.counts[:text])
+    if length > 0:
+        _flush(inner)
+        touch_words(index, inner, words, singles, index.distinct, b1, d)
+        if singles < words.shape[0]:
+            repeat_gains(index, inner, words, counts, singles, index.distinct, b1, d, 0.0)
     sum_values(state.pool, sizes, scores, SHORT + 1, False, may_found(model, state.beam), log_base)
+
+
+@bag_of_slot.of(CategoryClusters)
+def _bag_of_slot(clusters: CategoryClusters, state: State, bag: Incoming, slot: int) -> Incoming:
+    """As encoders give it: fields and values, the word of texts, then words of theirs, single ones first."""
+    index, field, n = clusters.inverted, clusters.learned.field, 0
+    begin, types = index.own[slot].start, index.types[slot]
+    for part in range(4):
+        for k in range(begin, begin + types):
+            word = index.word[k]
+            count = index.occurrences[index.lists[word].start + index.where[k]]
+            own = 0
+            if index.distinct[slot] > 0 and word == TEXT:
+                own = 1
+            elif index.distinct[slot] > 0 and field[word] == TEXT:
+                own = 2 if count == 1 else 3
+            if own == part:
+                bag.words[n], bag.counts[n] = word, count
+                n += 1
+    return Incoming(bag.seq, bag.time, bag.words[:n], bag.counts[:n], bag.x, bag.founder)
 
 
 @join_slot.of(CategoryClusters)
 def _join_slot(clusters: CategoryClusters, model: Model, scores: Scores, slot: int, record: Incoming) -> None:
-    add_words(clusters.inverted, slot, record.words, record.counts, scores.words.fresh)
-    _count_records(clusters.inverted, slot, record.words, record.counts, 1)
+    index, fresh = clusters.inverted, scores.words.fresh
+    add_words(index, slot, record.words, record.counts, fresh)
+    for i in range(
+        _count_records(index, model.family, slot, record.words, record.counts, 1), record.words.shape[0]
+    ):
+        index.distinct[slot] += 1 if fresh[i] else 0
 
 
 @leave_slot.of(CategoryClusters)
 def _leave_slot(clusters: CategoryClusters, model: Model, slot: int, record: Incoming, last: bool) -> None:
-    take_words(clusters.inverted, slot, record.words, record.counts)
-    _count_records(clusters.inverted, slot, record.words, record.counts, -1)
+    index = clusters.inverted
+    first = _count_records(index, model.family, slot, record.words, record.counts, -1)
+    take_words(index, slot, record.words[:first], record.counts[:first])
+    before = index.types[slot]
+    take_words(index, slot, record.words[first:], record.counts[first:])
+    index.distinct[slot] -= before - index.types[slot]
 
 
 @enter_class.of(CategoryClusters)
 def _enter_class(clusters: CategoryClusters, slot: int) -> None:
-    join_class(clusters.sizes, slot, clusters.inverted.tokens[slot], 0)
+    index = clusters.inverted
+    join_class(clusters.sizes, slot, index.tokens[slot], index.distinct[slot], index.records[slot])
 
 
 @telling.of(FieldsLearned)

@@ -36,7 +36,9 @@ class Index(NamedTuple):
     back: Annotated[np.ndarray, of(np.int32, "postings")]  # index of the cluster's entry
     own: Annotated[np.ndarray, rows(OWN_LIST, "slots", block=-1)]
     tokens: Annotated[np.ndarray, ints("slots")]  # n_k
-    types: Annotated[np.ndarray, ints("slots")]  # T_k, the entries of the slot
+    types: Annotated[np.ndarray, ints("slots")]  # the entries of the slot: T_k where all are of a text
+    records: Annotated[np.ndarray, ints("slots")]  # where records have fields, how many; else 0
+    distinct: Annotated[np.ndarray, ints("slots")]  # T_k where records have fields, else 0
     entries: Annotated[np.ndarray, HEADER]
     word: Annotated[np.ndarray, of(np.int32, "entries")]  # of an entry
     where: Annotated[
@@ -151,6 +153,8 @@ def copy_words(index: Index, source: int, target: int) -> None:
         index.where[begin + i] = _append_posting(index, w, target, count, i)
     index.types[target] = types
     index.tokens[target] = index.tokens[source]
+    index.records[target] = index.records[source]
+    index.distinct[target] = index.distinct[source]
 
 
 @kernel

@@ -118,11 +118,14 @@ def repeat_gains(
     words: np.ndarray,
     counts: np.ndarray,
     singles: int,
+    of_slots: np.ndarray,
     b1: float,
     d: float,
     extra: float,
 ) -> None:
     """Numerators of the repeated words for every touched cluster, whether it holds them or not.
+
+    ``of_slots``: distinct words by slot.
 
     What they need stands side by side, in loops without a branch: a processor takes several clusters at once.
     """
@@ -134,7 +137,7 @@ def repeat_gains(
         rank[slot] = j
         held[j] = 0.0
         tokens[j] = index.tokens[slot]
-        types[j] = index.types[slot] + (singles - words_shared(scores.cells[slot].mark))
+        types[j] = of_slots[slot] + (singles - words_shared(scores.cells[slot].mark))
         gains[j] = scores.cells[slot].gain
     for i in range(singles, words.shape[0]):
         start, inverse = index.lists[words[i]].start, scores.inverse[i]

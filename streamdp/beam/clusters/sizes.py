@@ -1,10 +1,10 @@
 """Clusters grouped by what their score depends on when a record shares no word with them.
 
-Under the sparse families that is the number of tokens n and the number of distinct words T alone,
-so one evaluation serves all clusters of a *size class*. A class knows the summed prior weight of
-those of its clusters that every hypothesis holds, and keeps them in a max-heap by weight (older
-founder first among equals), so that neither the evidence nor the best candidates need a visit to
-every cluster.
+Under the sparse families that is the number of tokens n and the number of distinct words T alone, and the
+number of records where these have fields, so one evaluation serves all clusters of a *size class*. A class
+knows the summed prior weight of those of its clusters that every hypothesis holds, and keeps them in a
+max-heap by weight (older founder first among equals), so that neither the evidence nor the best candidates
+need a visit to every cluster.
 
 Class 0 is the empty cluster (n = T = 0): what founding a new one scores.
 """
@@ -36,10 +36,11 @@ class Sizes(NamedTuple):
     classes: Annotated[np.ndarray, rows(SIZE_CLASS, "classes", chain="next", block=-1)]
     tokens: Annotated[np.ndarray, reals("classes")]  # n
     types: Annotated[np.ndarray, reals("classes")]  # T
+    records: Annotated[np.ndarray, reals("classes")]  # n_k where records have fields, else 0
     weight: Annotated[np.ndarray, reals("classes")]  # summed stored weight of the agreed clusters
     top: Annotated[np.ndarray, reals("classes")]  # weight at the head of the heap
     agreed: Annotated[np.ndarray, ints("classes")]  # clusters that all hypotheses hold
-    table: Annotated[np.ndarray, ints("table", fill=-1)]  # open addressing by (n, T)
+    table: Annotated[np.ndarray, ints("table", fill=-1)]  # open addressing by (n, T, n_k)
     header: Annotated[np.ndarray, HEADER]  # of the arena of the heaps
     heap: Annotated[np.ndarray, ints("heap")]
     of: Annotated[np.ndarray, ints("slots", fill=-1)]  # class of a slot, -1 for none
@@ -62,24 +63,24 @@ def more_classes(sizes: Sizes, size: int) -> Sizes:
 
 
 @kernel
-def _code(tokens: int, types: int) -> np.int64:
-    mixed = np.int64(tokens) * 1000003 + np.int64(types) * 7919
+def _code(tokens: int, types: int, records: int) -> np.int64:
+    mixed = np.int64(tokens) * 1000003 + np.int64(types) * 7919 + np.int64(records) * 104729
     return mixed ^ (mixed >> 15)
 
 
 @hash_of.of(Sizes)
 def _hash_of(sizes: Sizes, c: int) -> np.int64:
-    return _code(sizes.tokens[c], sizes.types[c])
+    return _code(sizes.tokens[c], sizes.types[c], sizes.records[c])
 
 
 @kernel
-def _class_of(sizes: Sizes, tokens: int, types: int) -> int:
-    """Find or make the class (tokens, types)."""
+def _class_of(sizes: Sizes, tokens: int, types: int, records: int) -> int:
+    """Find or make the class (tokens, types, records)."""
     mask = sizes.table.shape[0] - 1
-    i = _code(tokens, types) & mask
+    i = _code(tokens, types, records) & mask
     while sizes.table[i] >= 0:
         c = int(sizes.table[i])
-        if sizes.tokens[c] == tokens and sizes.types[c] == types:
+        if sizes.tokens[c] == tokens and sizes.types[c] == types and sizes.records[c] == records:
             return c
         i = (i + 1) & mask
     c = sizes.counters.free
@@ -90,6 +91,7 @@ def _class_of(sizes: Sizes, tokens: int, types: int) -> int:
     sizes.table[i] = c
     sizes.tokens[c] = tokens
     sizes.types[c] = types
+    sizes.records[c] = records
     sizes.classes[c].refs = 0
     sizes.weight[c] = 0.0
     sizes.top[c] = 0.0
@@ -227,9 +229,9 @@ def leave_class(sizes: Sizes, slot: int, weight: np.ndarray, founder: np.ndarray
 
 
 @kernel
-def join_class(sizes: Sizes, slot: int, tokens: int, types: int) -> None:
+def join_class(sizes: Sizes, slot: int, tokens: int, types: int, records: int = 0) -> None:
     """Put a (contested) slot into the class of its size."""
-    c = _class_of(sizes, tokens, types)
+    c = _class_of(sizes, tokens, types, records)
     sizes.of[slot] = c
     sizes.classes[c].refs += 1
     sizes.place[slot] = -1

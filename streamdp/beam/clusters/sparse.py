@@ -51,7 +51,7 @@ MUCH = 1e40
 def _score_long(
     sizes: Sizes, scores: WordScores, high: int, singles: int, length: int, b1: float, d: float
 ) -> None:
-    """As ``_score_singles``, of a record of many tokens: both products are rising factorials."""
+    """As ``score_singles``, of a record of many tokens: both products are rising factorials."""
     own, first = singles * math.log(d if d > 0.0 else b1), b1 / d if d > 0.0 else 0.0
     known_tokens, known_types = scores.known_tokens, scores.known_types
     for c in range(high):
@@ -72,16 +72,15 @@ def _score_long(
 
 
 @kernel
-def _score_singles(
-    sizes: Sizes, scores: WordScores, high: int, singles: int, length: int, b1: float, d: float
+def score_singles(
+    sizes: Sizes, scores: WordScores, high: int, singles: int, length: int, long: bool, b1: float, d: float
 ) -> None:
-    """Denominators of all tokens, and numerators of those whose word occurs once."""
+    """Denominators of all tokens, and numerators of those whose word occurs once; ``long``: as logarithms."""
     if length >= CLOSED_FORM:
         _score_long(sizes, scores, high, singles, length, b1, d)
         return
     n, types = sizes.tokens, sizes.types
     ratio, denominator, log_ratio = scores.ratio, scores.denominator, scores.log_ratio
-    long = length > SHORT
     for c in range(high):
         ratio[c] = 1.0
         denominator[c] = 1.0
@@ -111,11 +110,21 @@ def _score_singles(
 
 
 @kernel
-def _touch(index: Index, scores: WordScores, words: np.ndarray, singles: int, b1: float, d: float) -> None:
-    """Walk the postings of all words; multiply the gains of those that occur once."""
-    tick = scores.counters.tick + 1
-    scores.counters.tick = tick
-    cells, touched, types, met = scores.cells, scores.touched, index.types, 0
+def touch_words(
+    index: Index,
+    scores: WordScores,
+    words: np.ndarray,
+    singles: int,
+    types: np.ndarray,
+    b1: float,
+    d: float,
+) -> None:
+    """Walk the postings of all words; multiply the gains of those that occur once.
+
+    ``types``: distinct words by slot. What was touched at the same tick stays so.
+    """
+    cells, touched, met = scores.cells, scores.touched, scores.counters.touched
+    tick = scores.counters.tick
     for i in range(words.shape[0]):
         w = words[i]
         start = index.lists[w].start
@@ -234,6 +243,18 @@ def sum_values(
 
 
 @kernel
+def singles_and_length(counts: np.ndarray) -> tuple[int, int]:
+    """How many words of a record occur once, these being the first, and how many tokens it has."""
+    singles = 0
+    while singles < counts.shape[0] and counts[singles] == 1:
+        singles += 1
+    length = singles
+    for i in range(singles, counts.shape[0]):
+        length += counts[i]
+    return singles, length
+
+
+@kernel
 def score_words(
     model: Model,
     pool: Pool,
@@ -249,14 +270,9 @@ def score_words(
     inner = scores.words
     log_base, b1 = base_measure(model.family, learned, words, counts, inner.inverse)
     d, extra = shape_of(model.family)
-    singles = 0
-    while singles < words.shape[0] and counts[singles] == 1:
-        singles += 1
-    length = singles
-    for i in range(singles, words.shape[0]):
-        length += counts[i]
+    singles, length = singles_and_length(counts)
     repeats, high = singles < words.shape[0], sizes.counters.high
-    _score_singles(sizes, inner, high, singles, length, b1, d)
+    score_singles(sizes, inner, high, singles, length, length > SHORT, b1, d)
     if repeats:
         score_repeats(sizes, inner, high, singles, counts, length > SHORT, b1, d, extra)
     if extra > 0.0:
@@ -268,9 +284,11 @@ def score_words(
     rare = rare and touch_rare(index, pool, inner, words, singles, frequent, b1, d)
     while True:
         if not rare:
-            _touch(index, inner, words, singles, b1, d)
+            inner.counters.tick += 1
+            inner.counters.touched = 0
+            touch_words(index, inner, words, singles, index.types, b1, d)
         if repeats:
-            repeat_gains(index, inner, words, counts, singles, b1, d, extra)
+            repeat_gains(index, inner, words, counts, singles, index.types, b1, d, extra)
         best = sum_values(pool, sizes, scores, length, repeats, founds, log_base)
         if not rare:
             break

@@ -138,6 +138,8 @@ def _offer_places(
 def _clear_slot(clusters: WordClusters, model: Model, slot: int) -> None:
     clusters.inverted.types[slot] = 0
     clusters.inverted.tokens[slot] = 0
+    clusters.inverted.records[slot] = 0
+    clusters.inverted.distinct[slot] = 0
 
 
 @contract.copy_slot.of(WordClusters)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from streamdp.kernels.jit import kernel
-from streamdp.likelihoods.words import gain, whole
+from streamdp.likelihoods.words import gain, is_type, whole
 from streamdp.offline.kernels import store as clusters
 from streamdp.offline.kernels.store import (
     FIRST_SLOT,
@@ -46,7 +46,7 @@ def _hold(store: WordStore, slot: int, i: int) -> None:
             store.slot[q] = slot
             store.held[q] = 0
             store.length[w] += 1
-            types += 1
+            types += is_type(terms, w)
         gained += gain(terms, w, count, store.held[q])
         store.held[q] += count
         tokens += count
@@ -68,7 +68,7 @@ def _remove(store: WordStore, slot: int, i: int) -> None:
             last = store.start[w] + store.length[w] - 1
             store.slot[q], store.held[q] = store.slot[last], store.held[last]
             store.length[w] -= 1
-            types -= 1
+            types -= is_type(terms, w)
         tokens -= count
     store.types[slot], store.tokens[slot] = types, tokens
     store.log_h[slot] += whole(terms, tokens, types) - before - lost
@@ -80,11 +80,12 @@ def _remove(store: WordStore, slot: int, i: int) -> None:
 @kernel
 def alone(terms: Any, words: np.ndarray, counts: np.ndarray, first: int, last: int) -> float:
     """log H of the tokens first .. last - 1 by themselves."""
-    total, tokens = 0.0, 0
+    total, tokens, types = 0.0, 0, 0
     for p in range(first, last):
         total += gain(terms, words[p], counts[p], 0)
         tokens += counts[p]
-    return total + whole(terms, tokens, last - first)
+        types += is_type(terms, words[p])
+    return total + whole(terms, tokens, types)
 
 
 @kernel
@@ -103,20 +104,21 @@ def score_tokens(
     for j in range(n):
         gains[slots[j]] = 0.0
         hits[slots[j]] = 0
-    anew, tokens = 0.0, 0
+    anew, tokens, more = 0.0, 0, 0
     for p in range(first, last):
         w, count = words[p], counts[p]
-        fresh = gain(terms, w, count, 0)
+        fresh, counted = gain(terms, w, count, 0), is_type(terms, w)
         anew += fresh
         tokens += count
+        more += counted
         for q in range(store.start[w], store.start[w] + store.length[w]):
             slot = store.slot[q]
             gains[slot] += gain(terms, w, count, store.held[q]) - fresh
-            hits[slot] += 1
+            hits[slot] += counted
     for j in range(n):
         slot = slots[j]
         held, types = store.tokens[slot], store.types[slot]
-        after = whole(terms, held + tokens, types + (last - first) - hits[slot])
+        after = whole(terms, held + tokens, types + more - hits[slot])
         out[j] = anew + gains[slot] + after - whole(terms, held, types)
 
 
