@@ -18,6 +18,7 @@ from streamdp.settings.assemble import template_bounds
 from streamdp.state.retained import pack, unpack
 from streamdp.state.snapshot import SnapshotError
 from tests.logs import TEMPLATES, lines
+from tests.test_closing import requests
 
 SHOWN = {
     "Accepted password for <word> from <ip> port <num> ssh<num>",
@@ -159,6 +160,14 @@ def test_every_assignment_is_final_after_the_records_that_are_retained() -> None
             through = line.final_through
     assert through == 799
     assert engine.finish().final_through == 999
+
+
+def test_templates_that_shared_a_label_become_one() -> None:
+    """A state of then can be read again, though no label changed."""
+    engine, texts = Engine(Settings(likelihood="template")), requests(1500, 9)
+    for i in range(0, len(texts), 50):
+        engine.advance(texts[i : i + 50])
+        assert Engine.loads(engine.dumps(), engine.settings).dumps() == engine.dumps()
 
 
 def test_scoring_teaches_nothing() -> None:

@@ -36,6 +36,11 @@ class Readings:
         self.shown[cluster] = template_of(state, cluster, self.pieces[cluster])
         self.written[cluster] = as_template(self.shown[cluster])
 
+    def keep_living(self, state: State) -> None:
+        """Forget how templates read that have become part of others."""
+        if len(self.pieces) != int(state.counters.alive):
+            self.let_go([cluster for cluster in self.pieces if not state.clusters[cluster]["alive"]])
+
     def let_go(self, clusters: Iterable[int]) -> None:
         """Forget how templates that are gone read."""
         for cluster in clusters:

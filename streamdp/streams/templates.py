@@ -175,7 +175,7 @@ class TemplateStream(Stream):
         """
         cluster, clusters = int(part.answers["cluster"][-1]), self.lines.state.clusters
         founded = self.readings.found(cluster, text)
-        self.readings.let_go(gone for gone in part.changes[:, 0].tolist() if not clusters[gone]["alive"])
+        self.readings.keep_living(self.lines.state)
         self.readings.show(self.lines.state, alive(clusters, cluster))
         return cluster if founded and not part.answers["founded"][-1] else -1
 
