@@ -342,7 +342,7 @@ def test_a_text_alone_in_its_record_is_scored_as_a_text() -> None:
     alone, field = (
         Engine(Settings(beam=4, prior="crp", concentration=2.0, base_escape=1000.0, **named)).advance(records)
         for named, records in (
-            ({"stop_words": "none"}, titles),
+            ({}, titles),
             ({"texts": ("title",)}, [{"title": title} for title in titles]),
         )
     )

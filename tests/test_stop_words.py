@@ -119,3 +119,26 @@ def test_a_state_remembers_the_language(at: int) -> None:
     resumed = Engine.loads(first.dumps(), Settings())
     resumed.advance(texts[at:])
     assert resumed.dumps() == through.dumps()
+
+
+@pytest.mark.parametrize("numbers", [(), ("price",)])
+def test_texts_among_fields_leave_them_out_too(numbers: tuple[str, ...]) -> None:
+    more = {"warmup": 3} if numbers else {}
+    given = Settings(fields=("tool",), texts=("subject",), numbers=numbers, **more)
+    texts = [*ENGLISH, *GERMAN, *ENGLISH]
+    records = [{"tool": "ab"[i % 2], "subject": text, "price": float(i)} for i, text in enumerate(texts)]
+    engine = Engine(given)
+    engine.advance(records)
+    asked = {"tool": "a", "subject": ENGLISH[0], "price": 1.0}
+    found = words_of(engine, asked)
+    assert {f"subject={word}" for word in ("best", "way", "haskell")} <= found
+    assert not {f"subject={word}" for word in ("what", "is", "the", "to")} & found
+    kept = Engine(msgspec.structs.replace(given, stop_words="none"))
+    kept.advance(records)
+    assert "subject=the" in words_of(kept, asked)
+    for at in range(1, len(records)):
+        first = Engine(given)
+        first.advance(records[:at])
+        resumed = Engine.loads(first.dumps(), given)
+        resumed.advance(records[at:])
+        assert resumed.dumps() == engine.dumps()

@@ -122,6 +122,12 @@ def _left_out(stops: Stops, words: np.ndarray, n: int) -> int:
     return languages_left_out(stops) if n <= LONG else 0
 
 
+@entry
+def leave_out(stops: Stops, words: np.ndarray, found: np.ndarray) -> None:
+    """Write which languages' stop words a text of these words leaves out, and count them."""
+    found[0] = _left_out(stops, words, words.shape[0])
+
+
 @kernel
 def _flat(
     rows: np.ndarray, ids: np.ndarray, row: int, more: np.ndarray, bounds: np.ndarray, words: np.ndarray

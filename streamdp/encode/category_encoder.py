@@ -12,10 +12,13 @@ from typing import Any, TypeVar
 import numpy as np
 
 from streamdp.decode.fields import plain_float
+from streamdp.encode.bags import leave_out
 from streamdp.encode.batch import Batch
 from streamdp.encode.order import refuse
+from streamdp.encode.stop_words import mark
 from streamdp.encode.text import Tokenizer, TooManyTokens
 from streamdp.encode.vocabulary import LONGEST, BagEncoder, Vocabulary, short
+from streamdp.kernels.jit import Bound
 from streamdp.likelihoods.categorical import RECORD, TEXT
 from streamdp.records import ALL_CATEGORIES, FieldNames, Record, Reject, written
 
@@ -135,6 +138,8 @@ class CategoryEncoder(BagEncoder):
         Which fields count, and what they hold.
     tokenizer
         Cuts texts into words.
+    stop_words
+        As for :class:`~streamdp.encode.word_encoder.WordEncoder`.
     cuts
         By numeric field, see :class:`Intervals`. None: records wait until
         :meth:`learn` divides the numbers of those that have come.
@@ -148,11 +153,13 @@ class CategoryEncoder(BagEncoder):
         names: FieldNames = ALL_CATEGORIES,
         tokenizer: Tokenizer | None = None,
         cuts: Mapping[str, Sequence[float | None]] | None = None,
+        stop_words: str = "none",
         *,
         frozen: bool = False,
     ) -> None:
-        super().__init__(vocabulary, frozen=frozen)
+        super().__init__(vocabulary, stop_words, frozen=frozen)
         self.names, self.tokenizer = names, tokenizer or Tokenizer()
+        self._leave_out = Bound(leave_out)
         if not vocabulary.words:
             vocabulary.add(EVERY)
             if names.texts:
@@ -233,7 +240,7 @@ class CategoryEncoder(BagEncoder):
             for field, interval in self._intervals[name].answers(number):
                 ids += self._pair(field, interval)
         counts = [1] * len(ids)
-        held = [(self._word(word), count) for word, count in Counter(words).items()]
+        held = [(self._word(word), count) for word, count in Counter(self._told(words)).items()]
         held = sorted((pair for pair in held if pair[0] >= 0), key=lambda pair: pair[1] > 1)
         if held:
             ids += [TEXT, *(word for word, _ in held)]
@@ -242,6 +249,14 @@ class CategoryEncoder(BagEncoder):
             return False
         self._held.append((np.array([0, len(ids)]), np.array(ids, np.int32), np.array(counts, np.int32)))
         return True
+
+    def _told(self, words: list[str]) -> list[str]:
+        """The words of a text without its stop words, where it has others."""
+        marks = np.fromiter((mark(word, self.tokenizer.stem) for word in words), np.int32, len(words))
+        found = np.zeros(1, np.int64)
+        self._leave_out((self.stops._replace(marks=marks),), np.arange(len(words), dtype=np.int32), found)
+        kept = np.flatnonzero(marks & found[0] == 0).tolist()
+        return [words[i] for i in kept] if kept else words
 
     def _pair(self, field: str, value: str) -> list[int]:
         """The words of a field and its value; none where there is no room for both."""
@@ -269,7 +284,10 @@ class CategoryEncoder(BagEncoder):
 
     def for_scoring(self) -> CategoryEncoder:
         """An encoder that knows the same fields and values and learns none."""
-        return CategoryEncoder(self.vocabulary, self.names, self.tokenizer, self.cuts, frozen=True)
+        names, tokenizer = self.names, self.tokenizer
+        made = CategoryEncoder(self.vocabulary, names, tokenizer, self.cuts, self.stop_words, frozen=True)
+        made.stops.seen[:] = self.stops.seen
+        return made
 
     @property
     def cuts(self) -> dict[str, tuple[float | None, ...]] | None:
@@ -283,6 +301,7 @@ class CategoryEncoder(BagEncoder):
             "names": tuple(self.names),
             "cuts": self.cuts,
             "vocabulary": self.vocabulary.dump(),
+            "stop_words": self.stops.seen.tolist(),
         }
 
 

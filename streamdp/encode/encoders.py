@@ -43,21 +43,23 @@ class Encoded(NamedTuple):
 
 
 def load_encoder(stored: dict[str, Any], settings: Settings) -> Encoder:
-    """The inverse of the encoders' ``dump``. UnsoundError where what it says of stop words cannot be."""
-    tokenizer = tokenizer_of(settings)
+    """The inverse of the encoders' ``dump``. UnsoundError where it cannot be one."""
+    if stored["kind"] == "vectors":
+        normalise = stored["normalise"]
+        return VectorEncoder(stored["dimension"], stored["names"], stored["likelihood"], normalise=normalise)
+    tokenizer, vocabulary = tokenizer_of(settings), Vocabulary.load(stored["vocabulary"])
+    encoder: BagEncoder
     if stored["kind"] == "categories":
         names = FieldNames(*map(tuple, stored["names"]))
-        return CategoryEncoder(Vocabulary.load(stored["vocabulary"]), names, tokenizer, stored["cuts"])
-    if stored["kind"] == "words":
-        encoder = WordEncoder(tokenizer, Vocabulary.load(stored["vocabulary"]), settings.stop_words)
-        seen = stored.get("stop_words", [0] * (len(LANGUAGES) + 1))
-        require(len(seen) == len(LANGUAGES) + 1, "stop words of other languages")
-        require(all(type(n) is int and 0 <= n < 1 << 62 for n in seen), "a count of stop words")
-        encoder.resume(seen)
-        return encoder
-    return VectorEncoder(
-        stored["dimension"], stored["names"], stored["likelihood"], normalise=stored["normalise"]
-    )
+        encoder = CategoryEncoder(vocabulary, names, tokenizer, stored["cuts"], settings.stop_words)
+    else:
+        require(stored["kind"] == "words", "records of another kind")
+        encoder = WordEncoder(tokenizer, vocabulary, settings.stop_words)
+    seen = stored.get("stop_words", [0] * (len(LANGUAGES) + 1))
+    require(len(seen) == len(LANGUAGES) + 1, "stop words of other languages")
+    require(all(type(n) is int and 0 <= n < 1 << 62 for n in seen), "a count of stop words")
+    encoder.resume(seen)
+    return encoder
 
 
 DECAY_SCALE = 400.0
@@ -130,7 +132,7 @@ def choose_encoder(record: Record, settings: Settings, sparse: bool | None) -> E
     if settings.of_categories or (categories and settings.likelihood == AUTO and sparse is not False):
         tokenizer = tokenizer_of(settings)
         vocabulary = Vocabulary(settings.max_words, Shares.of(settings).words)
-        return CategoryEncoder(vocabulary, settings.field_names, tokenizer)
+        return CategoryEncoder(vocabulary, settings.field_names, tokenizer, stop_words=settings.stop_words)
     if sparse is None:
         sparse = text
     if sparse:

@@ -10,9 +10,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from streamdp.encode.bags import sight
+from streamdp.encode.bags import languages_left_out, new_stops, sight
 from streamdp.encode.batch import BagArrays, Batch, join_bags
 from streamdp.encode.kernels import Spelling, copy_words, enter, new_spelling, strike
+from streamdp.encode.stop_words import LANGUAGES
 from streamdp.kernels.jit import Bound
 from streamdp.likelihoods.base import Moments
 from streamdp.records import Kind, Record, Reject
@@ -222,10 +223,21 @@ class BagEncoder(ABC):
     kind: ClassVar[Kind]
     """What its records are."""
 
-    def __init__(self, vocabulary: Vocabulary, *, frozen: bool = False) -> None:
+    def __init__(self, vocabulary: Vocabulary, stop_words: str, *, frozen: bool = False) -> None:
         self.vocabulary = vocabulary
         self.frozen = frozen
+        self.stop_words, self.stops = stop_words, new_stops(stop_words, learns=not frozen)
         self._held: list[BagArrays] = []
+
+    @property
+    def language(self) -> str | None:
+        """The language whose stop words short texts leave out by now; None where none are."""
+        bits = int(languages_left_out.py_func(self.stops))  # type: ignore[attr-defined]
+        return LANGUAGES[bits.bit_length() - 1] if bits else None
+
+    def resume(self, seen: Sequence[int]) -> None:
+        """Go on with what ``dump`` says of ``stop_words``."""
+        self.stops.seen[:] = seen
 
     @property
     def waits(self) -> bool:

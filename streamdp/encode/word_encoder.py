@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from streamdp.encode.bags import count, languages_left_out, new_bags, new_stops
+from streamdp.encode.bags import count, new_bags
 from streamdp.encode.batch import Batch
 from streamdp.encode.kernels import OTHER, UNKNOWN, look_up, new_pieces
 from streamdp.encode.order import refuse
-from streamdp.encode.stop_words import LANGUAGES, mark
+from streamdp.encode.stop_words import mark
 from streamdp.encode.text import Tokenizer, TooManyTokens
 from streamdp.encode.vocabulary import BagEncoder, Vocabulary, letters_of
 from streamdp.kernels.jit import Bound
@@ -37,9 +37,8 @@ class WordEncoder(BagEncoder):
     def __init__(
         self, tokenizer: Tokenizer, vocabulary: Vocabulary, stop_words: str = "none", *, frozen: bool = False
     ) -> None:
-        super().__init__(vocabulary, frozen=frozen)
-        self.tokenizer, self.stop_words = tokenizer, stop_words
-        self._stops = new_stops(stop_words, learns=not frozen)
+        super().__init__(vocabulary, stop_words, frozen=frozen)
+        self.tokenizer = tokenizer
         self._strangers: dict[str, int] = {}
         self._pieces, self._bags = new_pieces(0, 0), new_bags(0, 0, 0)
         self._look_up, self._count = Bound(look_up), Bound(count)
@@ -140,11 +139,11 @@ class WordEncoder(BagEncoder):
 
     def _mark(self, number: int, word: str) -> None:
         """Note in which languages the word with an id is a stop word."""
-        marks = self._stops.marks
+        marks = self.stops.marks
         if number >= len(marks):
             marks = np.zeros(2 * number + 64, np.int32)
-            marks[: len(self._stops.marks)] = self._stops.marks
-            self._stops = self._stops._replace(marks=marks)
+            marks[: len(self.stops.marks)] = self.stops.marks
+            self.stops = self.stops._replace(marks=marks)
         if number >= 0:
             marks[number] = mark(word, self.tokenizer.stem)
 
@@ -158,7 +157,7 @@ class WordEncoder(BagEncoder):
             self._bags = bags = new_bags(
                 max(2 * tokens, len(bags.words)), 2 * texts, max(2 * most, len(bags.place))
             )
-        self._count((bags, self._stops), rows, ids, texts, more, bounds)
+        self._count((bags, self.stops), rows, ids, texts, more, bounds)
         kept = int(bags.kept[0])
         n = int(bags.offsets[kept])
         self._held.append((bags.offsets[: kept + 1].copy(), bags.words[:n].copy(), bags.counts[:n].copy()))
@@ -202,28 +201,22 @@ class WordEncoder(BagEncoder):
             self._strangers.clear()
         return batch
 
-    @property
-    def language(self) -> str | None:
-        """The language whose stop words short texts leave out by now; None where none are."""
-        bits = int(languages_left_out.py_func(self._stops))  # type: ignore[attr-defined]
-        return LANGUAGES[bits.bit_length() - 1] if bits else None
-
     def for_scoring(self) -> WordEncoder:
         """An encoder that knows the same words and learns none."""
         made = WordEncoder(self.tokenizer, self.vocabulary, self.stop_words, frozen=True)
-        made._stops = made._stops._replace(marks=self._stops.marks.copy(), seen=self._stops.seen.copy())
+        made.stops = made.stops._replace(marks=self.stops.marks.copy(), seen=self.stops.seen.copy())
         return made
 
     def resume(self, seen: Sequence[int]) -> None:
         """Go on with a vocabulary that has words; ``seen`` is what ``dump`` says of ``stop_words``."""
-        self._stops.seen[:] = seen
+        super().resume(seen)
         for number, word in enumerate(self.vocabulary.words):
             if word is not None:
                 self._mark(number, word)
 
     def dump(self) -> dict[str, Any]:
         """Everything that must be known to encode the next record, as plain values."""
-        seen = self._stops.seen.tolist()
+        seen = self.stops.seen.tolist()
         return {"kind": "words", "vocabulary": self.vocabulary.dump(), "stop_words": seen}
 
 
