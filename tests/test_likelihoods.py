@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import itertools
 import pickle
 from typing import Any
 
@@ -150,13 +151,19 @@ def test_no_predictive_is_above_its_bound(case: Case, data: st.DataObject) -> No
             assert found <= bound + 1e-9
 
 
+def flat(terms: Any) -> list[Any]:
+    """The numbers and arrays of terms, and of terms within them."""
+    parts = ([*flat(each)] if isinstance(each, tuple) else [each] for each in terms)
+    return list(itertools.chain.from_iterable(parts))
+
+
 @over()
 def test_terms_name_the_kernels(case: Case) -> None:
     terms, again = case.family.terms(), case.family.terms()
     assert type(terms) is type(again)
     others = {type(c.family.terms()) for c in CASES.values() if type(c.family) is not type(case.family)}
     assert type(terms) not in others
-    for one, two in zip(terms, again, strict=True):
+    for one, two in zip(flat(terms), flat(again), strict=True):
         assert np.array_equal(one, two)
         assert isinstance(one, float | int) or one.flags.c_contiguous
 

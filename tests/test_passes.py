@@ -35,7 +35,14 @@ PRIORS: dict[str, dict[str, Any]] = {
     "logistic": {"decay": "logistic", "decay_scale": 200.0, "concentration": 2.0},
     "seconds": {"distance": "seconds", "decay_scale": 80.0, "concentration": 2.0},
 }
-OFTEN: dict[str, Any] = {"refine_every": 512, "retain": 1024, "refine_moves": 10000, "beam": 4}
+OFTEN: dict[str, Any] = {
+    "refine_every": 512,
+    "retain": 1024,
+    "refine_moves": 10000,
+    "beam": 4,
+    "stop_words": "none",
+}
+"""With stop words, so that there is something to mend."""
 
 
 def points(n: int, seed: int) -> list[Record]:

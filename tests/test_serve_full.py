@@ -16,9 +16,8 @@ import pytest
 from commands import wait_for
 from serving import Served
 
-from streamdp.page.server import Connections
+from streamdp.page import server
 from streamdp.serve import door
-from streamdp.web import PAGE
 
 SIZE = 96 << 20
 NDJSON = "application/x-ndjson"
@@ -113,7 +112,8 @@ def test_a_service_killed_on_a_full_disk_goes_on_with_what_was_accepted(
 def test_a_client_that_sends_and_never_reads_is_cut_off_and_hinders_nobody(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Connections.__init__, "__defaults__", (2.0, 3.0, PAGE))  # patience, for an answer
+    monkeypatch.setattr(server, "PATIENCE", 2.0)
+    monkeypatch.setattr(server, "ANSWER", 3.0)
     served = Served(tmp_path)
     record = b'{"text": "storm over the coast"}\n'
     body = record * 2000

@@ -18,7 +18,7 @@ from streamdp.settings.assemble import template_bounds
 from streamdp.state.retained import pack, unpack
 from streamdp.state.snapshot import SnapshotError
 from tests.logs import TEMPLATES, lines
-from tests.test_closing import requests
+from tests.test_lines import unequal
 
 SHOWN = {
     "Accepted password for <word> from <ip> port <num> ssh<num>",
@@ -162,9 +162,10 @@ def test_every_assignment_is_final_after_the_records_that_are_retained() -> None
     assert engine.finish().final_through == 999
 
 
-def test_templates_that_shared_a_label_become_one() -> None:
+@pytest.mark.parametrize("seed", range(4))
+def test_templates_that_shared_a_label_become_one(seed: int) -> None:
     """A state of then can be read again, though no label changed."""
-    engine, texts = Engine(Settings(likelihood="template")), requests(1500, 9)
+    engine, texts = Engine(Settings(likelihood="template")), unequal(seed)
     for i in range(0, len(texts), 50):
         engine.advance(texts[i : i + 50])
         assert Engine.loads(engine.dumps(), engine.settings).dumps() == engine.dumps()
