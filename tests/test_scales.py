@@ -58,16 +58,18 @@ FIRST = np.array([[0.06, 0.02], [0.02, 0.05]])
 VARIANCES = np.array([0.06, 0.05])
 
 
-def wishart(scale: np.ndarray, r: float) -> Any:
-    return va.NormalInverseWishart(MEAN, 0.3, 3.0 + r, r * scale)
+def wishart(scale: np.ndarray, r: float, share: float = 1.0) -> Any:
+    return va.NormalInverseWishart(MEAN, 0.3 * share, 3.0 + r, r * scale)
 
 
-def gamma(scale: np.ndarray, r: float) -> Any:
-    return naive.NormalInverseGamma(MEAN, 0.3, 1.0 + r / 2.0, tuple(r / 2.0 * np.diagonal(scale)), 1.0)
+def gamma(scale: np.ndarray, r: float, share: float = 1.0) -> Any:
+    return naive.NormalInverseGamma(
+        MEAN, 0.3 * share, 1.0 + r / 2.0, tuple(r / 2.0 * np.diagonal(scale)), 1.0
+    )
 
 
-def known(scale: np.ndarray, r: float) -> Any:
-    return naive.Gaussian(float(np.trace(scale)) / 2.0, 2.0, MEAN, 1.0)
+def known(scale: np.ndarray, r: float, share: float = 1.0) -> Any:
+    return naive.Gaussian(float(np.trace(scale)) / 2.0, 2.0 / share, MEAN, 1.0)
 
 
 CASES = {
@@ -186,7 +188,7 @@ def tailed(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
 )
 def test_strays_are_taken_as_the_oracle_takes_them(prior: str, family: str) -> None:
     case = CASES[family]
-    vectors, founders = tailed(44, 5)
+    vectors, founders = tailed(44, 9)
     run = run_of(prior, case.family, vectors, founders=founders)
     known = vectors.tolist(), run.labels.tolist(), run.times, run.prior, case.first, case.make
     assert oracle.look(*known).labels != oracle.look(*known, strays=False).labels

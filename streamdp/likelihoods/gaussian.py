@@ -79,6 +79,10 @@ class Gaussian(NormalFamily):
         spread = pooled(rows[:, parts["count"]], rows[:, parts["spread"], np.newaxis], first)
         return () if spread is None else [replace(self, variance=float(spread[0]) / self.dimension)]
 
+    def loosened(self, share: float) -> Self:
+        """The variance of the means is larger."""
+        return replace(self, mean_variance=self.mean_variance / share)
+
     def terms(self) -> GaussianTerms:
         """What the kernels read."""
         return GaussianTerms(

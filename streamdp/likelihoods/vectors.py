@@ -12,7 +12,7 @@ from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import cached_property
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self, cast
 
 import numpy as np
 
@@ -252,6 +252,10 @@ class VectorFamily(Likelihood):
         """
         return ()
 
+    def loosened(self, share: float) -> Self:
+        """The family where the prior mean of a cluster counts for a share of its records, if it has one."""
+        return self
+
     def with_learned(self, values: Mapping[str, np.ndarray]) -> Self:
         """The family with these ``learned`` parameters, each an array. Raises UnsoundError."""
         require(values.keys() == set(self.learned), "parameters of another family")
@@ -333,6 +337,11 @@ class NormalFamily(VectorFamily):
         object.__setattr__(self, "mean", per_dimension("mean", self.mean, self.dimension))
         if not 0.0 < self.forget <= 1.0:
             raise ValueError(f"forget must be above 0 and at most 1, not {self.forget!r}")
+
+    def loosened(self, share: float) -> Self:
+        """Kappa, or what stands for it, is a share of what it was."""
+        family: Any = self
+        return cast(Self, replace(family, kappa=share * family.kappa))
 
     def centre(self, row: np.ndarray) -> np.ndarray:
         """The mean of the cluster's vectors."""

@@ -16,12 +16,13 @@ MEMBERS = 5
 ROUNDS = 4
 LEAST_GAIN = 1e-6
 
-CONTAMINATED = 0.1
-WIDER = 9.0
+LOOSE = 0.1
+TAILS = (4.0, 25.0)
 
 Vector = Sequence[float]
-Maker = Callable[[np.ndarray, float], Family]
-"""The family of a covariance within clusters, and of how many records it counts for."""
+Maker = Callable[[np.ndarray, float, float], Family]
+"""The family of a covariance within clusters, of how many records it counts for, and of the share of its
+records that the prior mean counts for."""
 
 
 class Found(NamedTuple):
@@ -67,21 +68,21 @@ def look(
     *,
     strays: bool = True,
 ) -> Found:
-    """Choose scale and strength, then unite while the joint rises; until a round unites nothing."""
+    """Choose scale and strength, then unite while the joint rises; when nothing is united, take strays."""
     found, scale, strength = list(labels), first, strengths[0]
     for _ in range(ROUNDS):
         before = found
         names = list(dict.fromkeys(found))
         clusters = [[x for x, own in zip(vectors, found, strict=True) if own == name] for name in names]
         scale = pooled(clusters, first)
-        sums = [sum(make(scale, r).log_marginal(members) for members in clusters) for r in strengths]
+        sums = [sum(make(scale, r, LOOSE).log_marginal(members) for members in clusters) for r in strengths]
         strength = strengths[sums.index(max(sums))]
-        family = make(scale, strength)
+        family = make(scale, strength, LOOSE)
         found = _unite(vectors, found, times, prior, family)
-        if strays:
-            found = _take_strays(vectors, found, times, prior, family)
         if found == before:
             break
+    if strays:
+        found = _take_strays(vectors, found, times, prior, family)
     return Found(found, scale, strength)
 
 
@@ -104,25 +105,66 @@ def _unite(
         found = best
 
 
-def _contaminated(family: Any, members: Sequence[Vector], x: Vector) -> tuple[float, float]:
-    """The log predictive, and that where a tenth of the records has nine times the variance."""
+def _tailed(family: Any, members: Sequence[Vector], x: Vector, degrees: float) -> float:
+    """The log predictive where the variance may be any of the tail's multiples."""
     size, n = len(x), len(members)
     mean = [math.fsum(y[d] for y in members) for d in range(size)]
     centre = [(family.kappa * family.m0[d] + mean[d]) / (family.kappa + n) for d in range(size)]
-    inner = [centre[d] + (x[d] - centre[d]) / math.sqrt(WIDER) for d in range(size)]
-    plain = family.log_predictive(members, x, None)
-    wide = family.log_predictive(members, inner, None) - size * math.log(math.sqrt(WIDER))
-    return plain, math.log((1.0 - CONTAMINATED) * math.exp(plain) + CONTAMINATED * math.exp(wide))
+    scales = [0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0]
+    weights = [scale ** (-degrees / 2.0) * math.exp(-degrees / (2.0 * scale)) for scale in scales]
+    total = 0.0
+    for scale, weight in zip(scales, weights, strict=True):
+        inner = [centre[d] + (x[d] - centre[d]) / math.sqrt(scale) for d in range(size)]
+        density = math.exp(family.log_predictive(members, inner, None)) / scale ** (size / 2.0)
+        total += weight / math.fsum(weights) * density
+    return math.log(total)
 
 
-def evidence_of_tails(vectors: Sequence[Vector], labels: Sequence[int], family: Any) -> float:
-    """What the records of larger clusters gain, each foretold by the others of its cluster."""
+def _members(vectors: Sequence[Vector], labels: Sequence[int], name: int) -> list[Vector]:
+    return [x for x, label in zip(vectors, labels, strict=True) if label == name]
+
+
+def _best_home(
+    vectors: Sequence[Vector],
+    labels: list[int],
+    times: Sequence[float],
+    prior: Prior,
+    family: Any,
+    name: int,
+    degrees: float,
+) -> tuple[float, list[int]]:
+    """What a cluster gains as strays of another, at most, and the labels then; 0 where it stays."""
+    own = _members(vectors, labels, name)
+    before = log_prior(founders_of(labels), times, prior)
+    best, gain = labels, LEAST_GAIN
+    for other in dict.fromkeys(labels):
+        members = _members(vectors, labels, other)
+        if other == name or len(members) < max(len(own), MEMBERS):
+            continue
+        trial = [other if label == name else label for label in labels]
+        nats = log_prior(founders_of(trial), times, prior) - before - family.log_marginal(own)
+        nats += sum(_tailed(family, members, x, degrees) for x in own)
+        if nats > gain:
+            best, gain = trial, nats
+    return (0.0 if best is labels else gain), best
+
+
+def evidence_of_tail(
+    vectors: Sequence[Vector],
+    labels: list[int],
+    times: Sequence[float],
+    prior: Prior,
+    family: Any,
+    degrees: float,
+) -> float:
+    """What records of larger clusters gain, each foretold by the others, and each cluster as strays."""
     total = 0.0
     for i, (x, own) in enumerate(zip(vectors, labels, strict=True)):
         others = [vectors[j] for j, label in enumerate(labels) if label == own and j != i]
         if len(others) + 1 >= MEMBERS:
-            plain, contaminated = _contaminated(family, others, x)
-            total += contaminated - plain
+            total += _tailed(family, others, x, degrees) - family.log_predictive(others, x, None)
+    for name in dict.fromkeys(labels):
+        total += _best_home(vectors, labels, times, prior, family, name, degrees)[0]
     return total
 
 
@@ -130,21 +172,12 @@ def _take_strays(
     vectors: Sequence[Vector], labels: list[int], times: Sequence[float], prior: Prior, family: Any
 ) -> list[int]:
     """Small clusters first: part of a larger one, if its records are better there as maybe further out."""
-    if not hasattr(family, "kappa") or evidence_of_tails(vectors, labels, family) <= 0.0:
+    if not hasattr(family, "kappa"):
         return labels
-    found = labels
+    evidence = [evidence_of_tail(vectors, labels, times, prior, family, each) for each in TAILS]
+    if max(evidence) <= 0.0:
+        return labels
+    degrees, found = TAILS[evidence.index(max(evidence))], labels
     for name in sorted(dict.fromkeys(labels), key=labels.count):
-        own = [x for x, label in zip(vectors, found, strict=True) if label == name]
-        before = log_prior(founders_of(found), times, prior)
-        best, gain = found, LEAST_GAIN
-        for other in dict.fromkeys(found):
-            members = [x for x, label in zip(vectors, found, strict=True) if label == other]
-            if other == name or len(members) < max(len(own), MEMBERS):
-                continue
-            trial = [other if label == name else label for label in found]
-            nats = log_prior(founders_of(trial), times, prior) - before - family.log_marginal(own)
-            nats += sum(_contaminated(family, members, x)[1] for x in own)
-            if nats > gain:
-                best, gain = trial, nats
-        found = best
+        found = _best_home(vectors, found, times, prior, family, name, degrees)[1]
     return found

@@ -99,9 +99,9 @@ def follow(
         found = len(clusters)
         clusters.choose(began)
         yield from clusters.unite(least)
-        yield from clusters.take_strays(least)
         if len(clusters) == found:
             break
+    yield from clusters.take_strays(least)
     search.rebase(clusters.family)
     log_h += rebase_slots(search.model.family, search.state)
     tidy(search.state, recent, NONE, clusters.ratio + log_h)

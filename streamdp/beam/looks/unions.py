@@ -12,9 +12,11 @@ from streamdp.beam.data.state import Output
 from streamdp.beam.looks.recent import Recent
 from streamdp.beam.looks.review import Due, labels_of, run_looks
 from streamdp.beam.looks.uniting import (
+    Tail,
     collect_rows,
-    evidence_of_tails,
+    evidence_of_tail,
     ratios_of_unions,
+    tail_of,
     unite_rows,
     unite_slots,
     weigh_pairs,
@@ -29,6 +31,12 @@ from streamdp.likelihoods.vectors import NormalFamily, log_marginal_entry
 
 NEAR = 6
 """Clusters with which each is weighed as one: those whose centres are nearest."""
+
+LOOSE = 0.1
+"""Share of its records that the prior mean counts for at a look: clusters must gain more by being apart."""
+
+TAILS = (4.0, 25.0)
+"""Degrees of freedom of the tails that clusters may have."""
 
 ASKED = 1000
 """Records that are asked for tails, at most, evenly spaced."""
@@ -60,7 +68,7 @@ class Clusters:
         self._able = ((self._founders <= search.seq - due.age) | due.last) & (pool.pinned[self._slots] == 0)
         self._gone = np.zeros(len(self._slots), bool)
         self._block = np.zeros((len(self._slots), self.family.width))
-        self._row, self._near = np.zeros(self.family.width), np.zeros(self.family.dimension)
+        self._row = np.zeros(self.family.width)
         collect_rows(_lasting(self.family).terms(), self._vectors, self._places(), self._block)
 
     def __len__(self) -> int:
@@ -77,11 +85,11 @@ class Clusters:
         """Take the parameters under which the clusters' records are likeliest, of those they suggest."""
         for name in ("_slots", "_stays", "_founders", "_able", "_block", "_gone"):
             setattr(self, name, getattr(self, name)[~self._gone])
-        found = _lasting(began).suggested(self._block)
+        found = _lasting(began).loosened(LOOSE).suggested(self._block)
         if found:
             plain: Any = found[int(np.argmax([self._weigh(family).sum() for family in found]))]
             self.family = replace(self.family, **{name: getattr(plain, name) for name in plain.learned})
-        plain = self._plain = _lasting(self.family)
+        plain = self._plain = _lasting(self.family).loosened(LOOSE)
         self._terms, self._log_h = plain.terms(), self._weigh(plain)
         self._centres = whitened(np.array([plain.centre(row) for row in self._block]), plain.within)
 
@@ -159,37 +167,47 @@ class Clusters:
 
     def take_strays(self, least: float) -> Iterator[Output]:
         """Where clusters have tails, make small clusters part of larger ones whose strays they may be."""
-        if "location" not in self._plain.parts or not (self._able & ~self._stays).any():
+        free = self._able & ~self._stays
+        if "location" not in self._plain.parts or not free.any():
             return
-        location = self._plain.parts["location"].start
-        if self._evidence_of_tails(location) <= 0.0:
+        order = np.lexsort((self._founders, self._recent.held[self._slots]))
+        order = order[free[order]]
+        tails = [tail_of(degrees, self.family.dimension) for degrees in TAILS]
+        evidence = [self._evidence_of(tail, order) for tail in tails]
+        if max(evidence) <= 0.0:
             return
-        held = self._recent.held
-        for k in np.lexsort((self._founders, held[self._slots])).tolist():
-            if self._stays[k] or not self._able[k]:
-                continue
-            sizes = held[self._slots]
-            others = self._nearest(k, self._able & (sizes >= max(sizes[k], MEMBERS)))
-            pairs = np.stack([np.full(len(others), k), others], axis=1)
-            gains, ratios = np.zeros(len(others)), self._ratios_of(pairs)
-            records = self._vectors, self._recent, int(self._slots[k])
-            weigh_strays(self._terms, self._block, *records, others, location, self._near, gains)
-            gains += ratios - self._log_h[k]
+        tail = tails[int(np.argmax(evidence))]
+        for k in order.tolist():
+            others, gains, ratios = self._as_strays(k, tail)
             if gains.max(initial=0.0) > least:
                 p = int(np.argmax(gains))
                 yield from self._join(k, int(others[p]), float(gains[p]), float(ratios[p]))
 
-    def _evidence_of_tails(self, location: int) -> float:
-        """How much better records of larger clusters are foretold where some may lie further out, in nats."""
+    def _as_strays(self, k: int, tail: Tail) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Larger clusters near one, what it gains as strays of each, and the prior's part of that."""
+        sizes = self._recent.held[self._slots]
+        others = self._nearest(k, self._able & (sizes >= max(sizes[k], MEMBERS)))
+        gains, ratios = np.zeros(len(others)), self._ratios_of(np.stack([np.full(len(others), k), others], 1))
+        records = self._vectors, self._recent, int(self._slots[k])
+        weigh_strays(self._terms, self._block, *records, others, self._location, tail, gains)
+        return others, gains + ratios - self._log_h[k], ratios
+
+    def _evidence_of(self, tail: Tail, small: np.ndarray) -> float:
+        """What a tail gains, in nats: by the records of larger clusters, and by small ones as strays."""
         place = self._places()
         place[self._recent.held[self._recent.slot] < MEMBERS] = -1
         found = np.flatnonzero(place >= 0)
-        count = min(ASKED, len(found))
-        asked = found[np.arange(count) * len(found) // max(count, 1)]
-        scratch = self._row, self._near
-        return evidence_of_tails(
-            self._terms, self._block, self._vectors[asked], place[asked], location, *scratch
-        )
+        count = max(min(ASKED, len(found)), 1)
+        asked = found[np.arange(min(count, len(found))) * len(found) // count]
+        known = self._terms, self._block, self._vectors[asked], place[asked]
+        nats = evidence_of_tail(*known, self._location, tail, self._row) * len(found) / count
+        gained = [self._as_strays(k, tail)[1].max(initial=0.0) for k in small.tolist()]
+        return float(nats + sum(gained))
+
+    @property
+    def _location(self) -> int:
+        """Where rows say around what the predictive lies."""
+        return int(self._plain.parts["location"].start)
 
 
 def _lasting(family: VectorFamily) -> VectorFamily:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -78,51 +78,64 @@ def unite_rows(family: Any, block: np.ndarray, gone: int, into: int) -> None:
     settle(family, block[into])
 
 
-CONTAMINATED, WIDER = 0.1, 9.0
-"""Share of a cluster's records that may lie further out than the family has it; by how much their variance is
-larger."""
+class Tail(NamedTuple):
+    """Student's t as a mixture over scales: multiples of the variance, logs of their weights, and scratch."""
+
+    scales: np.ndarray
+    log_weights: np.ndarray
+    near: np.ndarray
+
+
+def tail_of(degrees: float, dimension: int) -> Tail:
+    """The tail of so many degrees of freedom, at powers of two from a half to 32 times the variance."""
+    scales = 2.0 ** np.arange(-1, 6)
+    log_weights = -0.5 * degrees * (np.log(scales) + 1.0 / scales)
+    weights = np.exp(log_weights - log_weights.max())
+    return Tail(scales, np.log(weights / weights.sum()), np.zeros(dimension))
 
 
 @kernel
-def _surprise_of(
-    family: Any, row: np.ndarray, location: int, x: np.ndarray, near: np.ndarray
-) -> tuple[float, float]:
-    """log H(x | S), and the same where a record may be one that lies further out."""
-    apart, size = own(family, x), x.shape[0]
-    for d in range(size):
-        near[d] = row[location + d] + (x[d] - row[location + d]) / math.sqrt(WIDER)
-    plain = predictive(family, row, x, apart)
-    wide = predictive(family, row, near, own(family, near)) - 0.5 * size * math.log(WIDER)
-    most, least = math.log(1.0 - CONTAMINATED) + plain, math.log(CONTAMINATED) + wide
-    peak = max(most, least)
-    return plain, peak + math.log(math.exp(most - peak) + math.exp(least - peak))
+def _surprise_of(family: Any, row: np.ndarray, location: int, x: np.ndarray, tail: Tail) -> float:
+    """log H(x | S) where the variance may be any of the tail's multiples."""
+    near, size = tail.near, x.shape[0]
+    peak, total = -np.inf, 0.0
+    for j in range(tail.scales.shape[0]):
+        scale = tail.scales[j]
+        for d in range(size):
+            near[d] = row[location + d] + (x[d] - row[location + d]) / math.sqrt(scale)
+        nats = predictive(family, row, near, own(family, near)) - 0.5 * size * math.log(scale)
+        nats += tail.log_weights[j]
+        if nats > peak:
+            total, peak = total * math.exp(peak - nats) + 1.0, nats
+        else:
+            total += math.exp(nats - peak)
+    return peak + math.log(total)
 
 
 @entry
-def evidence_of_tails(
+def evidence_of_tail(
     family: Any,
     block: np.ndarray,
     vectors: np.ndarray,
     place: np.ndarray,
     location: int,
+    tail: Tail,
     row: np.ndarray,
-    near: np.ndarray,
 ) -> float:
-    """How much better records are foretold by others of their cluster where some lie further out, in nats.
+    """How much better records are foretold by others of their cluster if it has a tail, in nats.
 
-    ``place`` is the row of each record that is asked, -1 for none; ``location`` is where rows say around what
-    the predictive lies.
+    ``place`` is the row of each record that is asked; ``location`` is where rows say around what the
+    predictive lies.
     """
     total = 0.0
     for i in range(vectors.shape[0]):
-        if place[i] < 0:
-            continue
         for j in range(row.shape[0]):
             row[j] = block[place[i], j]
-        remove(family, row, vectors[i], own(family, vectors[i]))
+        apart = own(family, vectors[i])
+        remove(family, row, vectors[i], apart)
         settle(family, row)
-        plain, contaminated = _surprise_of(family, row, location, vectors[i], near)
-        total += contaminated - plain
+        total += _surprise_of(family, row, location, vectors[i], tail)
+        total -= predictive(family, row, vectors[i], apart)
     return total
 
 
@@ -135,14 +148,14 @@ def weigh_strays(
     slot: int,
     others: np.ndarray,
     location: int,
-    near: np.ndarray,
+    tail: Tail,
     out: np.ndarray,
 ) -> None:
-    """log of the predictive of a slot's records, one by one, in other rows, where some lie further out."""
+    """log of the predictive of a slot's records, one by one, in other rows that have a tail."""
     for p in range(others.shape[0]):
         out[p], m = 0.0, recent.head[slot]
         while m >= 0:
-            out[p] += _surprise_of(family, block[others[p]], location, vectors[m], near)[1]
+            out[p] += _surprise_of(family, block[others[p]], location, vectors[m], tail)
             m = recent.next[m]
 
 
