@@ -173,7 +173,10 @@ class Clusters:
         order = np.lexsort((self._founders, self._recent.held[self._slots]))
         order = order[free[order]]
         tails = [tail_of(degrees, self.family.dimension) for degrees in TAILS]
-        evidence = [self._evidence_of(tail, order) for tail in tails]
+        gained = [self._gained(tail, order) for tail in tails]
+        if max(gains.max() for gains in gained) <= least:
+            return
+        evidence = [self._evidence_of(tail) + gains.sum() for tail, gains in zip(tails, gained, strict=True)]
         if max(evidence) <= 0.0:
             return
         tail = tails[int(np.argmax(evidence))]
@@ -192,17 +195,19 @@ class Clusters:
         weigh_strays(self._terms, self._block, *records, others, self._location, tail, gains)
         return others, gains + ratios - self._log_h[k], ratios
 
-    def _evidence_of(self, tail: Tail, small: np.ndarray) -> float:
-        """What a tail gains, in nats: by the records of larger clusters, and by small ones as strays."""
+    def _gained(self, tail: Tail, small: np.ndarray) -> np.ndarray:
+        """What each of some clusters would gain as strays, at most."""
+        return np.array([self._as_strays(k, tail)[1].max(initial=0.0) for k in small.tolist()])
+
+    def _evidence_of(self, tail: Tail) -> float:
+        """What records of larger clusters gain by a tail, in nats; those that are asked count for all."""
         place = self._places()
         place[self._recent.held[self._recent.slot] < MEMBERS] = -1
         found = np.flatnonzero(place >= 0)
         count = max(min(ASKED, len(found)), 1)
         asked = found[np.arange(min(count, len(found))) * len(found) // count]
         known = self._terms, self._block, self._vectors[asked], place[asked]
-        nats = evidence_of_tail(*known, self._location, tail, self._row) * len(found) / count
-        gained = [self._as_strays(k, tail)[1].max(initial=0.0) for k in small.tolist()]
-        return float(nats + sum(gained))
+        return evidence_of_tail(*known, self._location, tail, self._row) * len(found) / count
 
     @property
     def _location(self) -> int:
