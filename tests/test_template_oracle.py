@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import random
 from collections.abc import Callable, Iterable
@@ -108,8 +109,9 @@ def test_spellings_of_a_class_sum_to_one(shown: int) -> None:
 @pytest.mark.parametrize("most", [4, 1000])
 def test_a_token_of_a_new_line_has_probability_one_in_all(most: int) -> None:
     made, known = stream(most)
-    for before in (None, "for", 0b100, "never seen"):
-        assert total(lambda w, u=before: sum(made.base.terms(w, u)), known) == pytest.approx(1.0, abs=1e-9)
+    for before, value in itertools.product((None, "for", 0b100, "never seen"), (False, True)):
+        found = total(lambda w, u=before, v=value: sum(made.base.terms(w, u, v)), known)
+        assert found == pytest.approx(1.0, abs=1e-9)
 
 
 @pytest.mark.parametrize("most", [4, 8, 1000])
