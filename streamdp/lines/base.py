@@ -50,11 +50,11 @@ class Terms(NamedTuple):
     class_strength: float = 0.3
     base_strength: float = 1.0
     base_discount: float = 0.5
-    elsewhere: float = 0.1
+    elsewhere: float = 0.3
     rho_number: float = 0.015
-    rho_identifier: float = 1e-3
+    rho_identifier: float = 0.05
     rho_word: float = 1e-11
-    rho_value: float = 0.01
+    rho_value: float = 0.1
     masks: int = 0
 
 
@@ -154,17 +154,12 @@ def lettered(state: State, token: int) -> bool:
 def wordy(state: State, token: int) -> bool:
     """Whether a token is a word: it has a letter and no digit, and is no path, name of a host or address."""
     row = state.tokens[token]
-    return bool(row.shown & LETTERS != 0 and row.shown & DIGIT == 0 and not parted(state, token))
-
-
-@kernel
-def parted(state: State, token: int) -> bool:
-    """Whether a token is a path, name of a host or address: it has a sign between parts, a letter behind."""
-    row = state.tokens[token]
+    if row.shown & LETTERS == 0 or row.shown & DIGIT != 0:
+        return False
     for i in range(row.start, row.start + row.length - 1):
         if PARTED[state.text[i]] and CATEGORY[state.text[i + 1]] & LETTERS:
-            return True
-    return False
+            return False
+    return True
 
 
 @kernel
@@ -314,15 +309,13 @@ def own_terms(state: State, scratch: Scratch, i: int, n: int, terms: Terms) -> N
     shown = state.tokens[token].shown
     kind = KIND_OF[shown]
     held = hole(state, token, terms) * class_share(state, shown, terms)
-    rest = 1.0 - 2.0 * (terms.rho_number + terms.rho_value) - terms.rho_identifier - terms.rho_word
+    rest = 1.0 - 2.0 * terms.rho_number - terms.rho_value - terms.rho_identifier - terms.rho_word
     own[0] = rest * constant(state, token, scratch.before[i], terms)
     own[1] = terms.rho_number * held if kind == NUMBER else 0.0
     own[2] = own[1]
     own[3] = terms.rho_identifier * held if kind == IDENTIFIER else 0.0
     own[4] = terms.rho_word * held if kind == WORD else 0.0
-    if kind == IDENTIFIER:
-        own[3 if parted(state, token) else 0] += terms.rho_value * held
-    elif kind == WORD:
+    if kind == WORD:
         own[4 if is_value(state, token) or valued(state, scratch.line, i, n) else 0] += terms.rho_value * held
 
 

@@ -248,7 +248,8 @@ def unite(state: State, scratch: Scratch, group: np.ndarray, count: int, terms: 
         for h in range(1 + SLABS):
             state.laws[slot, h] = scratch.own[0, h]
             state.weights[slot, h] = math.exp(scratch.terms[h] - top) / total
-        types = row.types
+    for i in range(row.length):
+        slot, types = row.slot + i, row.types
         for g in range(1, count):
             other = state.clusters[group[g]]
             n = gather(state, other.slot + i, other.types, scratch, 0)

@@ -119,8 +119,8 @@ KINDS = 3
 NUMBER, IDENTIFIER, WORD = range(KINDS)
 
 TOKEN = row_type("start length shown met held followers follower_types", "spelling")
-"""Text, class, how often founding lines had it, holes it is a value of; as a context, what follows; its
-spelling."""
+"""Text, class, how often founding lines had it, how often it was new to a hole; as a context, what follows;
+its spelling."""
 
 SLOT = row_type("founder distinct first wordy forgotten glued")
 """The founder's token; distinct values and, of a hole, the first of them; whether one is a word; distinct

@@ -64,12 +64,7 @@ class Stream:
             self.minted += 1
             self.base.found(line)
         else:
-            for slot, w in zip(cluster.slots, line, strict=True):
-                if w not in slot.values:
-                    if slot.constant:
-                        changed = True
-                        self.base.hold(slot.founder)
-                    self.base.hold(w)
+            changed = any(s.constant and s.founder != w for s, w in zip(cluster.slots, line, strict=True))
         before = bred(cluster)
         cluster.add(line, self.base)
         cluster.last = self.records
@@ -230,6 +225,9 @@ class Stream:
                 self.one_label(c.label, cluster.label)
             oldest = min(group, key=lambda c: c.label)
             self.made += bred(cluster) - bred(oldest)
+            for slot, own in zip(cluster.slots, oldest.slots, strict=True):
+                for w in slot.births.keys() - own.births.keys():
+                    self.base.hold(w)
             self.clusters[cluster.label] = cluster
             for line in cluster.lines.keys() - set(cluster.forgotten):
                 self.known[line] = cluster

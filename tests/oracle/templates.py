@@ -92,14 +92,14 @@ class Settings:
     class_strength: float = 0.3
     base_strength: float = 1.0
     base_discount: float = 0.5
-    elsewhere: float = 0.1
-    rho_value: float = 0.01
+    elsewhere: float = 0.3
+    rho_value: float = 0.1
     masks: int = 0
     """How many names of masks there are."""
     slabs: tuple[tuple[str, float, float, float], ...] = (
         ("number", 0.5, 0.2, 0.015),
         ("number", 10.0, 0.8, 0.015),
-        ("identifier", 1.0, 0.6, 1e-3),
+        ("identifier", 1.0, 0.6, 0.05),
         ("word", 1.0, 0.6, 1e-11),
     )
 
@@ -207,14 +207,9 @@ def lettered(token: str) -> bool:
     return bool(class_of(token) & LETTERS)
 
 
-def parted(token: str) -> bool:
-    """Whether it is a path, name of a host or address: it has a sign between parts, a letter behind."""
-    return bool(PARTED.search(token))
-
-
 def wordy(token: str) -> bool:
     """Whether it has a letter and no digit, and is no path, name of a host or address."""
-    return lettered(token) and not class_of(token) & DIGIT and not parted(token)
+    return lettered(token) and not class_of(token) & DIGIT and not PARTED.search(token)
 
 
 def valued(line: Sequence[str | None], i: int, founders: Sequence[str]) -> bool:
@@ -336,11 +331,9 @@ class Base:
         """Probability that a token of a new line is a constant and this; then of each slab of a hole."""
         shown, s = class_of(token), self.settings
         held, kind = self.hole(token) * self.share(shown), kind_of(shown)
-        rest = 1 - sum(rho for *_, rho in s.slabs) - 2 * s.rho_value
+        rest = 1 - sum(rho for *_, rho in s.slabs) - s.rho_value
         found = [rest * self.constant(token, before)]
         found += [rho * held if slab == kind else 0.0 for slab, *_, rho in s.slabs]
-        if kind == "identifier":
-            found[3 if parted(token) else 0] += s.rho_value * held
         if kind == "word":
             found[4 if value or self.holds(token) else 0] += s.rho_value * held
         return found
@@ -433,23 +426,24 @@ class Slot:
         """q: the mixture of them."""
         return sum(r * t for r, t in zip(self.weights, self.terms(token, base), strict=True))
 
-    def add(self, token: str, base: Base) -> None:
-        """Count a token of a distinct line; the first is the founder's."""
+    def add(self, token: str, base: Base) -> list[str]:
+        """Count a token of a distinct line; the first is the founder's. Which values are new to a hole."""
         if self.values:
             joint = [r * t for r, t in zip(self.weights, self.terms(token, base), strict=True)]
             self.weights = [x / sum(joint) for x in joint]
         else:
             self.weights = list(self.law)
         self.values[token] += 1
-        self.bear([token], base)
+        return self.bear([token], base)
 
-    def bear(self, tokens: Iterable[str], base: Base) -> None:
-        """Note in which order values come; a constant is no value of a hole."""
+    def bear(self, tokens: Iterable[str], base: Base) -> list[str]:
+        """Note in which order values come, and which are new; a constant is no value of a hole."""
+        new = []
         for token in tokens:
             if self.births or token != self.founder:
-                for w in (self.founder, token):
-                    if w not in self.births:
-                        self.births[w] = next(base.clock)
+                new += [w for w in dict.fromkeys((self.founder, token)) if w not in self.births]
+                self.births.update((w, next(base.clock)) for w in new if w not in self.births)
+        return new
 
     def log_terms(self, base: Base) -> list[float]:
         """log of law times marginal under each of what it may be, of all values but the founder's.
@@ -516,7 +510,8 @@ class Cluster:
         """Count a line; only one that is new to the template counts in its slots."""
         if line not in self.lines:
             for slot, w in zip(self.slots, line, strict=True):
-                slot.add(w, base)
+                for new in slot.add(w, base):
+                    base.hold(new)
             if not self.lines:
                 self.product = self.log_q(line, base)
         self.lines[line] += count
