@@ -22,6 +22,7 @@ from tests.oracle.templates import (
     Settings,
     Slot,
     class_of,
+    contexts,
     fold,
     kind_of,
     showing,
@@ -170,6 +171,17 @@ def test_the_last_token_sums_out_of_a_longer_line() -> None:
     )
     expected = (1 - s.copies) * math.prod(plain) + s.copies / len(near) * copies
     assert found == pytest.approx(base.length(len(line)) * expected, rel=1e-9)
+
+
+def test_what_makes_a_value_of_the_token_before_has_no_mass_of_its_own() -> None:
+    made, known = stream()
+    head = ("said", '"', "anna")  # in quotes by itself, if the last token is another mark
+    found = total(lambda w: math.exp(made.new_line((*head, w), [])[0]), known | set(head))
+    alike = any(len(c.slots) == 4 for c in made.clusters.values())
+    expected = made.base.length(4) * (1 - made.settings.copies if alike else 1.0)
+    for w, u in zip(head, contexts(head), strict=True):
+        expected *= sum(made.base.terms(w, u))
+    assert found == pytest.approx(expected, rel=1e-9)
 
 
 def test_lengths_have_probability_one_in_all() -> None:
