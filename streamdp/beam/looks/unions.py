@@ -173,7 +173,10 @@ class Clusters:
         order = np.lexsort((self._founders, self._recent.held[self._slots]))
         order = order[free[order]]
         tails = [tail_of(degrees, self.family.dimension) for degrees in TAILS]
-        gained = [self._gained(tail, order) for tail in tails]
+        small = [(k, *self._larger(k)) for k in order.tolist()]
+        gained = [
+            np.array([self._as_strays(*each, tail).max(initial=0.0) for each in small]) for tail in tails
+        ]
         if max(gains.max() for gains in gained) <= least:
             return
         evidence = [self._evidence_of(tail) + gains.sum() for tail, gains in zip(tails, gained, strict=True)]
@@ -181,23 +184,23 @@ class Clusters:
             return
         tail = tails[int(np.argmax(evidence))]
         for k in order.tolist():
-            others, gains, ratios = self._as_strays(k, tail)
+            others, ratios = self._larger(k)
+            gains = self._as_strays(k, others, ratios, tail)
             if gains.max(initial=0.0) > least:
                 p = int(np.argmax(gains))
                 yield from self._join(k, int(others[p]), float(gains[p]), float(ratios[p]))
 
-    def _as_strays(self, k: int, tail: Tail) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Larger clusters near one, what it gains as strays of each, and the prior's part of that."""
+    def _larger(self, k: int) -> tuple[np.ndarray, np.ndarray]:
+        """Larger clusters near one, and what the prior says of it as a part of each."""
         sizes = self._recent.held[self._slots]
         others = self._nearest(k, self._able & (sizes >= max(sizes[k], MEMBERS)))
-        gains, ratios = np.zeros(len(others)), self._ratios_of(np.stack([np.full(len(others), k), others], 1))
-        records = self._vectors, self._recent, int(self._slots[k])
-        weigh_strays(self._terms, self._block, *records, others, self._location, tail, gains)
-        return others, gains + ratios - self._log_h[k], ratios
+        return others, self._ratios_of(np.stack([np.full(len(others), k), others], axis=1))
 
-    def _gained(self, tail: Tail, small: np.ndarray) -> np.ndarray:
-        """What each of some clusters would gain as strays, at most."""
-        return np.array([self._as_strays(k, tail)[1].max(initial=0.0) for k in small.tolist()])
+    def _as_strays(self, k: int, others: np.ndarray, ratios: np.ndarray, tail: Tail) -> np.ndarray:
+        """What a cluster gains as strays of each of others."""
+        gains, records = np.zeros(len(others)), (self._vectors, self._recent, int(self._slots[k]))
+        weigh_strays(self._terms, self._block, *records, others, self._location, tail, gains)
+        return gains + ratios - self._log_h[k]
 
     def _evidence_of(self, tail: Tail) -> float:
         """What records of larger clusters gain by a tail, in nats; those that are asked count for all."""
