@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import signal
 import time
@@ -323,6 +324,24 @@ def test_the_prior_of_texts_is_the_likelier_one(come_and_go: bool, prior: str) -
     assert found.problem.settings.prior == prior
     assert agreement(found.labels, topics).nmi > 0.9
     assert f"prior {prior}, by the log joint so far: distance-dependent -" in found.solution.notes[0]
+
+
+def test_undated_texts_start_where_they_are_likelier() -> None:
+    """Few kinds that have most of their words in common: one cluster, where a stream begins."""
+    rng = np.random.default_rng(3)
+    kinds, words = rng.integers(4, size=600), [rng.permutation(200) for _ in range(4)]
+    shares = 1.0 / np.arange(1, 201)
+    texts = [
+        " ".join(f"word{word}" for word in words[kind][rng.choice(200, 4, p=shares / shares.sum())])
+        for kind in kinds
+    ]
+    rounds = Plan(rounds=60, seconds=None)
+    found = fit(texts, Settings(), rounds)
+    begun = fit(texts, Settings(), dataclasses.replace(rounds, start="beam"))
+    assert found.solution.notes[0].startswith("prior crp from a random start, by the log joint so far: crp -")
+    assert " from a random start" not in begun.solution.notes[0]
+    assert found.log_joint > begun.log_joint + 50.0
+    assert agreement(found.labels, kinds).nmi > agreement(begun.labels, kinds).nmi + 0.3
 
 
 def test_labels_are_inherited_by_overlap() -> None:

@@ -11,8 +11,10 @@ from feeds import record
 
 from streamdp import Engine, Settings
 from streamdp.encode.bags import LONG
+from streamdp.encode.encoders import load_encoder
 from streamdp.encode.stop_words import LANGUAGES, mark, stop_words
 from streamdp.encode.words import cut
+from streamdp.kernels.sound import UnsoundError
 from streamdp.settings.schema import StopWords
 
 ENGLISH = [
@@ -124,6 +126,17 @@ def test_a_state_remembers_the_language(at: int) -> None:
     resumed = Engine.loads(first.dumps(), Settings())
     resumed.advance(texts[at:])
     assert resumed.dumps() == through.dumps()
+
+
+def test_a_state_from_before_a_language_was_added_is_read() -> None:
+    settings, stored = Settings(), learned(ENGLISH)._stream.encoder.dump()
+    words, *languages = stored["languages"]
+    assert words == sum(len(word) > 1 for text in ENGLISH for word in text.split())
+    assert languages[0] == max(languages) > languages[-1] == 0
+    loaded = load_encoder({**stored, "languages": stored["languages"][:-1]}, settings)
+    assert loaded.dump() == stored
+    with pytest.raises(UnsoundError, match="more languages than there are"):
+        load_encoder({**stored, "languages": [*stored["languages"], 0]}, settings)
 
 
 @pytest.mark.parametrize("numbers", [(), ("price",)])

@@ -252,6 +252,8 @@ class CategoryEncoder(BagEncoder):
 
     def _told(self, words: list[str]) -> list[str]:
         """The words of a text without its stop words, where it has others."""
+        if not words or not self.stops.asked[0]:
+            return words
         marks = np.fromiter((mark(word, self.tokenizer.stem) for word in words), np.int32, len(words))
         found = np.zeros(1, np.int64)
         self._leave_out((self.stops._replace(marks=marks),), np.arange(len(words), dtype=np.int32), found)
@@ -301,7 +303,7 @@ class CategoryEncoder(BagEncoder):
             "names": tuple(self.names),
             "cuts": self.cuts,
             "vocabulary": self.vocabulary.dump(),
-            "stop_words": self.stops.seen.tolist(),
+            "languages": self.languages,
         }
 
 

@@ -55,10 +55,10 @@ def load_encoder(stored: dict[str, Any], settings: Settings) -> Encoder:
     else:
         require(stored["kind"] == "words", "records of another kind")
         encoder = WordEncoder(tokenizer, vocabulary, settings.stop_words)
-    seen = stored.get("stop_words", [0] * (len(LANGUAGES) + 1))
-    require(len(seen) == len(LANGUAGES) + 1, "stop words of other languages")
-    require(all(type(n) is int and 0 <= n < 1 << 62 for n in seen), "a count of stop words")
-    encoder.resume(seen)
+    languages = stored.get("languages", [])
+    require(len(languages) <= len(LANGUAGES) + 1, "stop words of more languages than there are")
+    require(all(type(n) is int and 0 <= n < 1 << 62 for n in languages), "a count of stop words")
+    encoder.resume(languages)
     return encoder
 
 

@@ -162,7 +162,7 @@ def stop_words(language: str) -> frozenset[str]:
 
     >>> from streamdp.encode.stop_words import stop_words
     >>> sorted(stop_words("english"))[:5]
-    ['a', 'about', 'above', 'across', 'after']
+    ['about', 'above', 'across', 'after', 'again']
     """
     return _WORDS[LANGUAGES.index(language)]
 

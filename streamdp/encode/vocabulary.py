@@ -235,9 +235,17 @@ class BagEncoder(ABC):
         bits = int(languages_left_out.py_func(self.stops))  # type: ignore[attr-defined]
         return LANGUAGES[bits.bit_length() - 1] if bits else None
 
-    def resume(self, seen: Sequence[int]) -> None:
-        """Go on with what ``dump`` says of ``stop_words``."""
-        self.stops.seen[:] = seen
+    @property
+    def languages(self) -> list[int]:
+        """How many words the stream has had so far, then how many stop words of each language."""
+        *languages, words = self.stops.seen.tolist()
+        return [words, *languages]
+
+    def resume(self, languages: Sequence[int]) -> None:
+        """Go on with what ``dump`` says of languages; those that it does not know yet have had no words."""
+        if languages:
+            self.stops.seen[-1] = languages[0]
+            self.stops.seen[: len(languages) - 1] = languages[1:]
 
     @property
     def waits(self) -> bool:

@@ -138,7 +138,9 @@ class WordEncoder(BagEncoder):
         return number
 
     def _mark(self, number: int, word: str) -> None:
-        """Note in which languages the word with an id is a stop word."""
+        """Note in which languages the word with an id is a stop word, where that matters."""
+        if not self.stops.asked[0]:
+            return
         marks = self.stops.marks
         if number >= len(marks):
             marks = np.zeros(2 * number + 64, np.int32)
@@ -207,17 +209,16 @@ class WordEncoder(BagEncoder):
         made.stops = made.stops._replace(marks=self.stops.marks.copy(), seen=self.stops.seen.copy())
         return made
 
-    def resume(self, seen: Sequence[int]) -> None:
-        """Go on with a vocabulary that has words; ``seen`` is what ``dump`` says of ``stop_words``."""
-        super().resume(seen)
+    def resume(self, languages: Sequence[int]) -> None:
+        """Go on with a vocabulary that has words, and with what ``dump`` says of languages."""
+        super().resume(languages)
         for number, word in enumerate(self.vocabulary.words):
             if word is not None:
                 self._mark(number, word)
 
     def dump(self) -> dict[str, Any]:
         """Everything that must be known to encode the next record, as plain values."""
-        seen = self.stops.seen.tolist()
-        return {"kind": "words", "vocabulary": self.vocabulary.dump(), "stop_words": seen}
+        return {"kind": "words", "vocabulary": self.vocabulary.dump(), "languages": self.languages}
 
 
 _WIDEST = 18

@@ -24,7 +24,8 @@ class Plan:
         "beam" and "astar" search; the others sample, from ``start``.
     start
         Where chains start. "auto": from the clustering that a stream would have where the base measure of
-        words is counted from clusters (the sequential start knows none yet), else sequentially.
+        words is counted from clusters (the sequential start knows none yet), else sequentially. ``fit`` tries
+        a random start, too, where such a set has an exchangeable prior.
     rounds, seconds
         When a sampler stops, whichever comes first.
     chains

@@ -27,7 +27,7 @@ from streamdp.settings.assemble import build_prior
 MOST_DRAWS = 200
 
 PART = 6
-"""Of a budget, what tells under which of several models records are likelier."""
+"""Of a budget, what tells under which of several models, and from which start, records are likelier."""
 
 Report = Callable[[int, Chain, Trace], None]
 """Called with (number of the chain, chain, trace) after every round."""
@@ -171,43 +171,54 @@ def solve(
         raise ConfigError(str(error), Exit.BAD_DATA) from error
 
 
+def _ways(problem: Problem, plan: Plan) -> list[Plan]:
+    """How to try: what a stream makes of texts in no order is likelier at times, at times few clusters."""
+    rounds = None if plan.rounds is None else max(plan.rounds // PART, 1)
+    seconds = None if plan.seconds is None else plan.seconds / PART
+    part = dataclasses.replace(plan, rounds=rounds, seconds=seconds, chains=1)
+    automatic = plan.method == "hybrid" and plan.start == "auto"
+    if not (automatic and problem.prior.exchangeable and problem.counts_words and problem.distances is None):
+        return [part]
+    # a random start is far from anything, and many cheap rounds come nearer than few thorough ones
+    cheap = dataclasses.replace(part, method="gibbs", start="random", hyper=False, rounds=plan.rounds)
+    return [part, cheap]
+
+
 def solve_likelier(
     problems: Sequence[Problem],
     plan: Plan,
     report: Report | None = None,
     stop: threading.Event | None = None,
 ) -> tuple[Problem, Solution]:
-    """Cluster under the model that has the better log joint after a part of the budget.
+    """Cluster under the model, and from the start, with the better log joint after a part of the budget.
 
-    Parameters as for :func:`solve`; searches and single problems take the first.
+    Parameters as for :func:`solve`; searches take the first.
     """
-    if len(problems) == 1 or plan.method in SEARCHES:
+    ways = [(problem, way) for problem in problems for way in _ways(problem, plan)]
+    if len(ways) == 1 or plan.method in SEARCHES:
         return problems[0], solve(problems[0], plan, report, stop)
     began = working_time()
-    rounds = None if plan.rounds is None else max(plan.rounds // PART, 1)
-    part = dataclasses.replace(
-        plan, rounds=rounds, seconds=None if plan.seconds is None else plan.seconds / PART, chains=1
-    )
     limit = math.inf if plan.seconds is None else plan.seconds
-    tried = [solve(problems[0], part, report, stop)]
-    for problem in problems[1:]:
-        if working_time() - began < limit / 2:  # even one round may take longer than all the budget
-            tried.append(solve(problem, part, report, stop))
+    tried: list[Solution] = []
+    for problem, way in ways:
+        if not tried or working_time() - began < limit / 2:  # one round may take longer than all the budget
+            tried.append(solve(problem, way, report, stop))
     best = max(range(len(tried)), key=lambda p: tried[p].chain.log_joint)
     left, found = limit - (working_time() - began), tried[best]
     if left > 0.0:
         rest = dataclasses.replace(
             plan,
-            rounds=None if rounds is None else max((plan.rounds or 0) - len(tried) * rounds, 1),
+            rounds=None if plan.rounds is None else max(plan.rounds - len(tried) * (plan.rounds // PART), 1),
             seconds=None if plan.seconds is None else left,
         )
-        found = solve(problems[best], rest, report, stop, found.labels)
-    joints = ", ".join(
-        f"{problem.settings.prior} {solution.chain.log_joint:,.2f} nats"
-        for problem, solution in zip(problems, tried, strict=False)
-    )
-    found.notes.append(f"prior {problems[best].settings.prior}, by the log joint so far: {joints}")
-    return problems[best], found
+        found = solve(ways[best][0], rest, report, stop, found.labels)
+    names = [
+        f"{problem.settings.prior}{'' if way.start == plan.start else f' from a {way.start} start'}"
+        for problem, way in ways
+    ]
+    joints = (f"{name} {each.chain.log_joint:,.2f} nats" for name, each in zip(names, tried, strict=False))
+    found.notes.append(f"prior {names[best]}, by the log joint so far: {', '.join(joints)}")
+    return ways[best][0], found
 
 
 def _astar(problem: Problem, plan: Plan, stop: threading.Event | None) -> Solution:
