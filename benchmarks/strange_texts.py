@@ -12,10 +12,15 @@ from benchmarks.peers import hashed, textclust
 from benchmarks.quality import labels_of, truth_of
 from benchmarks.textclust import of_the_paper
 from benchmarks.workloads import Document, documents
+from streamdp.offline.fit import fit
+from streamdp.offline.plan import Plan
 from streamdp.settings import Settings
 
 RECORDS = 2000
 """Of each order; half as many of each of two subjects."""
+
+SECONDS = 10.0
+"""That ``fit`` may take for each of them."""
 
 SHUFFLED = ("news", "tweets", "reuters21578", "stackoverflow10k")
 JOINED = {"news, then tweets": ("news_t", "tweets_t"), "tweets, then news": ("tweets_t", "news_t")}
@@ -67,6 +72,13 @@ def ours(texts: Texts) -> np.ndarray:
     return labels_of(texts.corpus, Settings())[1]
 
 
+def fitted(texts: Texts) -> np.ndarray:
+    """What ``fit`` says of them, told no times and no options but how long it may take."""
+    found = fit([document.text for document in texts.corpus], plan=Plan(seconds=SECONDS))
+    assert not found.rejects
+    return found.labels
+
+
 def kmeans(texts: Texts) -> np.ndarray:
     """Told the number of clusters; of all texts as TF-IDF of hashed words."""
     from sklearn.cluster import KMeans
@@ -83,6 +95,7 @@ def of_textclust(texts: Texts) -> np.ndarray:
 
 OF_TEXTS: dict[str, Callable[[Texts], np.ndarray]] = {
     "streamdp": ours,
+    "fit": fitted,
     "KMeans, told k": kmeans,
     "TextClust": of_textclust,
 }

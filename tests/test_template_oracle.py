@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import random
 from collections.abc import Callable, Iterable
@@ -21,6 +22,7 @@ from tests.oracle.templates import (
     Settings,
     Slot,
     class_of,
+    contexts,
     fold,
     kind_of,
     showing,
@@ -108,8 +110,9 @@ def test_spellings_of_a_class_sum_to_one(shown: int) -> None:
 @pytest.mark.parametrize("most", [4, 1000])
 def test_a_token_of_a_new_line_has_probability_one_in_all(most: int) -> None:
     made, known = stream(most)
-    for before in (None, "for", 0b100, "never seen"):
-        assert total(lambda w, u=before: sum(made.base.terms(w, u)), known) == pytest.approx(1.0, abs=1e-9)
+    for before, value in itertools.product((None, "for", 0b100, "never seen"), (False, True)):
+        found = total(lambda w, u=before, v=value: sum(made.base.terms(w, u, v)), known)
+        assert found == pytest.approx(1.0, abs=1e-9)
 
 
 @pytest.mark.parametrize("most", [4, 8, 1000])
@@ -168,6 +171,17 @@ def test_the_last_token_sums_out_of_a_longer_line() -> None:
     )
     expected = (1 - s.copies) * math.prod(plain) + s.copies / len(near) * copies
     assert found == pytest.approx(base.length(len(line)) * expected, rel=1e-9)
+
+
+def test_what_makes_a_value_of_the_token_before_has_no_mass_of_its_own() -> None:
+    made, known = stream()
+    head = ("said", '"', "anna")  # in quotes by itself, if the last token is another mark
+    found = total(lambda w: math.exp(made.new_line((*head, w), [])[0]), known | set(head))
+    alike = any(len(c.slots) == 4 for c in made.clusters.values())
+    expected = made.base.length(4) * (1 - made.settings.copies if alike else 1.0)
+    for w, u in zip(head, contexts(head), strict=True):
+        expected *= sum(made.base.terms(w, u))
+    assert found / expected == pytest.approx(1.0, abs=1e-9)
 
 
 def test_lengths_have_probability_one_in_all() -> None:

@@ -50,11 +50,11 @@ class Terms(NamedTuple):
     class_strength: float = 0.3
     base_strength: float = 1.0
     base_discount: float = 0.5
-    elsewhere: float = 0.1
+    elsewhere: float = 0.3
     rho_number: float = 0.015
-    rho_identifier: float = 1e-3
+    rho_identifier: float = 0.05
     rho_word: float = 1e-11
-    rho_value: float = 0.01
+    rho_value: float = 0.1
     masks: int = 0
 
 
@@ -73,7 +73,8 @@ as a digit."""
 SIZES = (26, 26, 1, 1, 2, 1, 2, 24, 128)
 """How many characters each category has once digits are folded."""
 
-LETTERS, DIGIT = 0b100000011, 0b100
+LETTERS, DIGIT, CAPITALS = 0b100000011, 0b100, 0b10
+QUOTE, APOSTROPHE, SLASH, COLON, EQUALS = b"\"'/:="
 LONGER = 7 / 8
 """Probability that a spelling goes on."""
 
@@ -174,14 +175,24 @@ def is_value(state: State, token: int) -> bool:
 
 
 @kernel
-def assigned(state: State, before: int, earlier: int) -> bool:
-    """Whether what follows two tokens (less than 0: none) is a value: behind ``=``, quoted or not."""
-    if before < 0:
-        return False
-    sign = state.text[state.tokens[before].start]
-    if sign == 34 and earlier >= 0:  # a quotation mark
-        sign = state.text[state.tokens[earlier].start]
-    return bool(sign == 61)
+def begins(state: State, token: int, sign: int) -> bool:
+    """Whether a token (less than 0: none) begins with a sign."""
+    return token >= 0 and state.text[state.tokens[token].start] == sign
+
+
+@kernel
+def is_assigned(state: State, earlier: int, before: int, token: int, behind: int, further: int) -> bool:
+    """Whether a token is a value for where it stands, between these (less than 0: none).
+
+    Behind ``=``, quoted or not; in quotes by itself, but as a key or the first of a line; behind a quotation
+    mark, a word in capitals before a path, as a method of HTTP.
+    """
+    row, quoted = state.tokens[token], begins(state, before, QUOTE) or begins(state, before, APOSTROPHE)
+    if begins(state, before, EQUALS) or (quoted and begins(state, earlier, EQUALS)):
+        return True
+    if quoted and behind == before and earlier >= 0 and not begins(state, further, COLON):
+        return True
+    return bool(quoted and row.shown == CAPITALS and row.length > 2 and begins(state, behind, SLASH))
 
 
 @kernel
@@ -256,7 +267,7 @@ def hole_class(state: State, shown: int, terms: Terms) -> float:
 def hole(state: State, token: int, terms: Terms) -> float:
     """G_v: probability of a value of a hole given its class.
 
-    Some are tokens that stand elsewhere as well: those that founding lines had after two contexts or more.
+    Some are tokens that stand elsewhere as well: those that founding lines had twice or more.
     """
     row = state.tokens[token]
     shown = state.shown[row.shown]
@@ -284,25 +295,28 @@ def length(state: State, n: int, terms: Terms) -> float:
 
 
 @kernel
-def valued(state: State, line: np.ndarray, i: int) -> bool:
-    """Whether token i of a line is a value."""
-    return i > 0 and assigned(state, line[i - 1], line[i - 2] if i > 1 else -1)
+def valued(state: State, line: np.ndarray, i: int, n: int) -> bool:
+    """Whether token i of a line of ``n`` is a value for where it stands."""
+    earlier, before = line[i - 2] if i > 1 else -1, line[i - 1] if i > 0 else -1
+    behind, further = line[i + 1] if i + 1 < n else -1, line[i + 2] if i + 2 < n else -1
+    return is_assigned(state, earlier, before, line[i], behind, further)
 
 
 @kernel
-def own_terms(state: State, scratch: Scratch, i: int, terms: Terms) -> None:
+def own_terms(state: State, scratch: Scratch, i: int, n: int, terms: Terms) -> None:
     """Probability that token i of a new line is a constant and this; then of each slab of a hole."""
     token, own = scratch.line[i], scratch.own[i]
     shown = state.tokens[token].shown
     kind = KIND_OF[shown]
-    word = terms.rho_value if valued(state, scratch.line, i) else terms.rho_word
-    rest = 1.0 - 2.0 * terms.rho_number - terms.rho_identifier - word
     held = hole(state, token, terms) * class_share(state, shown, terms)
+    rest = 1.0 - 2.0 * terms.rho_number - terms.rho_value - terms.rho_identifier - terms.rho_word
     own[0] = rest * constant(state, token, scratch.before[i], terms)
     own[1] = terms.rho_number * held if kind == NUMBER else 0.0
     own[2] = own[1]
     own[3] = terms.rho_identifier * held if kind == IDENTIFIER else 0.0
-    own[4] = word * held if kind == WORD else 0.0
+    own[4] = terms.rho_word * held if kind == WORD else 0.0
+    if kind == WORD:
+        own[4 if is_value(state, token) or valued(state, scratch.line, i, n) else 0] += terms.rho_value * held
 
 
 @kernel
@@ -334,8 +348,6 @@ def found_token(state: State, token: int, before: int) -> None:
     else:
         state.shown[-1 - before].followers += 1
         state.shown[-1 - before].follower_types += new
-    if new == 0:
-        return
     if row.met == 0:
         counters.met_types += 1
         if state.shown[row.shown].met_types == 0:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from streamdp.kernels.jit import kernel
-from streamdp.lines.base import Terms, assigned, is_shut, is_value, lettered, wordy
+from streamdp.lines.base import Terms, is_assigned, is_shut, is_value, lettered, wordy
 from streamdp.lines.scan import closed
 from streamdp.lines.search import find_near
 from streamdp.lines.slots import (
@@ -71,7 +71,7 @@ def _worth(state: State, scratch: Scratch, group: np.ndarray, count: int, terms:
 
 @kernel
 def _two_words(state: State, group: np.ndarray, count: int, i: int) -> bool:
-    """Whether slot i of several templates has no third value, and not both are known as values."""
+    """Whether slot i of several templates has no third value, and neither is known as a value."""
     one, two = state.slots[state.clusters[group[0]].slot + i].founder, -1
     for g in range(count):
         slot = state.clusters[group[g]].slot + i
@@ -86,26 +86,33 @@ def _two_words(state: State, group: np.ndarray, count: int, i: int) -> bool:
                 return False
             if state.slots[slot].distinct == 1 or value < 0:
                 break
-    return not (is_value(state, one) and is_value(state, two))
+    return not (is_value(state, one) or is_value(state, two))
 
 
 @kernel
-def _valued(state: State, first: int, i: int) -> bool:
-    """Whether slot i of the template whose slots begin at ``first`` is of values."""
-    if i == 0 or not is_constant(state, first + i - 1):
-        return False
-    earlier = state.slots[first + i - 2].founder if i > 1 and is_constant(state, first + i - 2) else -1
-    return assigned(state, state.slots[first + i - 1].founder, earlier)
+def _constant_at(state: State, first: int, n: int, i: int) -> int:
+    """The constant of slot i of the template whose ``n`` slots begin at ``first``; -1 where there is none."""
+    return state.slots[first + i].founder if 0 <= i < n and is_constant(state, first + i) else -1
+
+
+@kernel
+def _valued(state: State, first: int, n: int, i: int) -> bool:
+    """Whether slot i of the template whose ``n`` slots begin at ``first`` is of values."""
+    behind = state.slots[first + i + 1].founder if i + 1 < n else -1
+    earlier, before = _constant_at(state, first, n, i - 2), _constant_at(state, first, n, i - 1)
+    further = _constant_at(state, first, n, i + 2)
+    return is_assigned(state, earlier, before, state.slots[first + i].founder, behind, further)
 
 
 @kernel
 def _allowed(state: State, group: np.ndarray, count: int) -> bool:
     """Whether as one they keep a constant with a letter, and as many as holes of words but for values.
 
-    Two words are two templates, unless both are known as values.
+    Two words are two templates, unless one of them is known as a value.
     """
     first, constants, holes = state.clusters[group[0]].slot, 0, 0
-    for i in range(state.clusters[group[0]].length):
+    n = state.clusters[group[0]].length
+    for i in range(n):
         constant, word, shut = is_constant(state, first + i), False, False
         for g in range(count):
             slot = state.clusters[group[g]].slot + i
@@ -116,7 +123,7 @@ def _allowed(state: State, group: np.ndarray, count: int) -> bool:
             constants += 1 if lettered(state, state.slots[first + i].founder) else 0
         elif shut:
             return False
-        elif word and not _valued(state, first, i):
+        elif word and not _valued(state, first, n, i):
             if _two_words(state, group, count, i):
                 return False
             holes += 1
@@ -241,7 +248,8 @@ def unite(state: State, scratch: Scratch, group: np.ndarray, count: int, terms: 
         for h in range(1 + SLABS):
             state.laws[slot, h] = scratch.own[0, h]
             state.weights[slot, h] = math.exp(scratch.terms[h] - top) / total
-        types = row.types
+    for i in range(row.length):
+        slot, types = row.slot + i, row.types
         for g in range(1, count):
             other = state.clusters[group[g]]
             n = gather(state, other.slot + i, other.types, scratch, 0)

@@ -95,7 +95,7 @@ def find_near(state: State, scratch: Scratch, line: np.ndarray, n: int, words: i
 def may_join(state: State, cluster: int, line: np.ndarray, n: int) -> bool:
     """Whether with a line a template still has a constant with a letter, and as many as holes of words.
 
-    Holes of values do not count. Two words are two templates, unless both are known as values.
+    Holes of values do not count. Two words are two templates, unless one of them is known as a value.
     """
     first, constants, holes = state.clusters[cluster].slot, 0, 0
     for i in range(n):
@@ -104,10 +104,10 @@ def may_join(state: State, cluster: int, line: np.ndarray, n: int) -> bool:
             constants += 1 if lettered(state, token) else 0
         elif is_shut(state, token) or is_shut(state, row.founder):
             return False
-        elif valued(state, line, i):
+        elif valued(state, line, i, n):
             continue
         elif row.wordy or wordy(state, token) or wordy(state, row.founder):
-            if row.distinct == 1 and not (is_value(state, token) and is_value(state, row.founder)):
+            if row.distinct == 1 and not (is_value(state, token) or is_value(state, row.founder)):
                 return False
             holes += 1
     return constants >= max(1, holes)
@@ -150,7 +150,7 @@ def new_line(state: State, scratch: Scratch, near: int, n: int, terms: Terms) ->
     alike, log = state.lengths[n].alive, 0.0
     for i in range(n):
         scratch.classed[i], scratch.held[i] = base_of(state, scratch.line[i], terms)
-        own_terms(state, scratch, i, terms)
+        own_terms(state, scratch, i, n, terms)
         total = 0.0
         for h in range(1 + SLABS):
             total += scratch.own[i, h]

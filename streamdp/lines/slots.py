@@ -7,7 +7,17 @@ import math
 import numpy as np
 
 from streamdp.kernels.jit import kernel
-from streamdp.lines.base import DISCOUNT, NO_TOKEN, SLOT_SHIFT, STRENGTH, Terms, hole, hole_class, wordy
+from streamdp.lines.base import (
+    DISCOUNT,
+    NO_TOKEN,
+    SLOT_SHIFT,
+    STRENGTH,
+    Terms,
+    hold,
+    hole,
+    hole_class,
+    wordy,
+)
 from streamdp.lines.state import SLABS, Scratch, State, look_up, put
 
 
@@ -77,7 +87,7 @@ def new_slot(state: State, slot: int, token: int, glued: int, law: np.ndarray) -
 
 @kernel
 def _count_value(state: State, slot: int, token: int, count: int) -> bool:
-    """Count so many more distinct lines for a value of a hole; whether it is new."""
+    """Count so many more distinct lines for a value of a hole; whether it is new, and so known as a value."""
     key = (slot << SLOT_SHIFT) | token
     value = look_up(state.by_value, key)
     if value >= 0:
@@ -95,6 +105,7 @@ def _count_value(state: State, slot: int, token: int, count: int) -> bool:
     put(state.by_value, of_class, max(look_up(state.by_value, of_class), 0) + 1)
     if wordy(state, token):
         state.slots[slot].wordy = 1
+    hold(state, token)
     return True
 
 

@@ -119,7 +119,8 @@ KINDS = 3
 NUMBER, IDENTIFIER, WORD = range(KINDS)
 
 TOKEN = row_type("start length shown met held followers follower_types", "spelling")
-"""Text, class, contexts it is new to, holes it is a value of; as a context, what follows; its spelling."""
+"""Text, class, how often founding lines had it, how often it was new to a hole; as a context, what follows;
+its spelling."""
 
 SLOT = row_type("founder distinct first wordy forgotten glued")
 """The founder's token; distinct values and, of a hole, the first of them; whether one is a word; distinct
@@ -151,7 +152,7 @@ class State(NamedTuple):
     How much of an array is used says the counter of the size that it follows: ``records`` absorbed; distinct
     ``tokens``, and bytes of their ``text``; templates ever founded (``clusters``), and those ``alive``;
     ``slots``; ``values`` of holes; distinct ``lines``; ``lists`` of templates, and their entries
-    (``posts``). Of the tables of words: contexts that a token was new to (``met``), tokens with any
+    (``posts``). Of the tables of words: tokens of founding lines (``met``), those with any
     (``met_types``), classes with any (``class_types``); distinct values of holes in all classes (``held``),
     classes with any (``held_types``). Founding lines (``lengths``), lengths with any (``length_types``).
     ``stamp``: the last search for templates that are near; ``due``: the template that is to be looked at

@@ -14,7 +14,6 @@ from streamdp.lines.base import (
     context_of,
     found_length,
     found_token,
-    hold,
     lettered,
     token_of,
     wordy,
@@ -153,15 +152,8 @@ def _join(state: State, scratch: Scratch, cluster: int, n: int, terms: Terms) ->
     """Count a line that is new to a template in its slots; whether a constant became a hole."""
     row, broken = state.clusters[cluster], False
     for i in range(n):
-        slot, token = state.slots[row.slot + i], scratch.line[i]
-        if slot.distinct == 1:
-            if slot.founder != token:
-                broken = True
-                hold(state, slot.founder)
-                hold(state, token)
-        elif look_up(state.by_value, ((row.slot + i) << 32) | token) < 0:
-            hold(state, token)
-    for i in range(n):
+        slot = state.slots[row.slot + i]
+        broken = broken or (slot.distinct == 1 and slot.founder != scratch.line[i])
         add_token(state, row.slot + i, row.types, scratch.line[i], terms, scratch.terms)
     return broken
 

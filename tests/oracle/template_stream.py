@@ -64,12 +64,7 @@ class Stream:
             self.minted += 1
             self.base.found(line)
         else:
-            for slot, w in zip(cluster.slots, line, strict=True):
-                if w not in slot.values:
-                    if slot.constant:
-                        changed = True
-                        self.base.hold(slot.founder)
-                    self.base.hold(w)
+            changed = any(s.constant and s.founder != w for s, w in zip(cluster.slots, line, strict=True))
         before = bred(cluster)
         cluster.add(line, self.base)
         cluster.last = self.records
@@ -151,8 +146,7 @@ class Stream:
         log_p0, laws = self.new_line(line, near)
         best, score = None, math.log(s.concentration + s.discount * len(self.clusters)) + log_p0
         for cluster in near:
-            values = [slot.values.keys() | {w} for slot, w in zip(cluster.slots, line, strict=True)]
-            if allowed(values, line, self.base):
+            if may_join(cluster, line, self.base):
                 one = math.log(cluster.size - s.discount) + cluster.log_predictive(line, self.base)
                 if one > score:
                     best, score = cluster, one
@@ -176,7 +170,7 @@ class Stream:
         """
         s, base = self.settings, self.base
         own = [
-            base.terms(w, u, valued(line, i))
+            base.terms(w, u, valued(line, i, line))
             for i, (w, u) in enumerate(zip(line, contexts(line), strict=True))
         ]
         alike = sum(len(c.slots) == len(line) for c in self.clusters.values())
@@ -215,7 +209,8 @@ class Stream:
                 whole = united(group, self.base)
                 oldest = min(group, key=lambda c: c.label)
                 shown = [slot.founder if slot.constant else None for slot in oldest.slots]
-                if not allowed([slot.values for slot in whole.slots], shown, self.base):
+                founders = [slot.founder for slot in oldest.slots]
+                if not allowed([slot.values for slot in whole.slots], shown, founders, self.base):
                     continue
                 gain = self.gain(group, whole)
                 if len(group) == 2 and subsumed(*group):
@@ -230,6 +225,9 @@ class Stream:
                 self.one_label(c.label, cluster.label)
             oldest = min(group, key=lambda c: c.label)
             self.made += bred(cluster) - bred(oldest)
+            for slot, own in zip(cluster.slots, oldest.slots, strict=True):
+                for w in slot.births.keys() - own.births.keys():
+                    self.base.hold(w)
             self.clusters[cluster.label] = cluster
             for line in cluster.lines.keys() - set(cluster.forgotten):
                 self.known[line] = cluster
@@ -269,19 +267,31 @@ def telling(value: str) -> int:
     return 2 if wordy(value) else int(kind_of(class_of(value)) != "number")
 
 
-def allowed(slots: Sequence[Iterable[str]], line: Sequence[str | None], base: Base) -> bool:
+def may_join(cluster: Cluster, line: Line, base: Base) -> bool:
+    """Whether a line may be one of a template."""
+    values = [slot.values.keys() | {w} for slot, w in zip(cluster.slots, line, strict=True)]
+    return allowed(values, line, line, base, [not slot.constant for slot in cluster.slots])
+
+
+def allowed(
+    slots: Sequence[Iterable[str]],
+    line: Sequence[str | None],
+    founders: Sequence[str],
+    base: Base,
+    holes_before: Sequence[bool] = (),
+) -> bool:
     """The restriction of the prior: constants with a letter, at least as many as there are holes of words.
 
     Holes of values, by what the line has or the constants are, do not count. Two words are two templates,
-    unless both are known as values.
+    unless one of them is known as a value, or they have been a hole before.
     """
     constants = holes = 0
     for i, values in enumerate(map(set, slots)):
         if len(values) > 1 and any(map(shut, values)):
             return False
         constants += len(values) == 1 and all(map(lettered, values))
-        if len(values) > 1 and any(map(wordy, values)) and not valued(line, i):
-            if len(values) == 2 and not all(map(base.holds, values)):
+        if len(values) > 1 and any(map(wordy, values)) and not valued(line, i, founders):
+            if len(values) == 2 and not any(map(base.holds, values)) and not any(holes_before[i : i + 1]):
                 return False
             holes += 1
     return constants >= max(1, holes)

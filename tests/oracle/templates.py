@@ -30,7 +30,7 @@ WEIGHTS = (26, 26, 1, 1, 2, 1, 2, 24, 128)
 MASKED = [chr(0xF5 + k) for k in range(10)]
 """What stands for what a mask has matched, by the number of its name: bytes that are in no text."""
 _GROUP = {char: number for number, group in enumerate(GROUPS) for char in group} | dict.fromkeys(MASKED, 2)
-LETTERS, DIGIT, CLASSES = 0b100000011, 0b100, 511
+LETTERS, DIGIT, CAPITALS, CLASSES = 0b100000011, 0b100, 0b10, 511
 
 WORDS = {
     "weekday": "Mon(?:day)?|Tue(?:sday)?|Wed(?:nesday)?|Thu(?:rsday)?|Fri(?:day)?|Sat(?:urday)?|Sun(?:day)?",
@@ -92,14 +92,14 @@ class Settings:
     class_strength: float = 0.3
     base_strength: float = 1.0
     base_discount: float = 0.5
-    elsewhere: float = 0.1
-    rho_value: float = 0.01
+    elsewhere: float = 0.3
+    rho_value: float = 0.1
     masks: int = 0
     """How many names of masks there are."""
     slabs: tuple[tuple[str, float, float, float], ...] = (
         ("number", 0.5, 0.2, 0.015),
         ("number", 10.0, 0.8, 0.015),
-        ("identifier", 1.0, 0.6, 1e-3),
+        ("identifier", 1.0, 0.6, 0.05),
         ("word", 1.0, 0.6, 1e-11),
     )
 
@@ -212,10 +212,19 @@ def wordy(token: str) -> bool:
     return lettered(token) and not class_of(token) & DIGIT and not PARTED.search(token)
 
 
-def valued(line: Iterable[str | None], i: int) -> bool:
-    """Whether token i of a line is a value: behind an equals sign, quoted or not."""
-    before = list(line)[:i]
-    return before[-1:] == ["="] or before[-2:] == ["=", '"']
+def valued(line: Sequence[str | None], i: int, founders: Sequence[str]) -> bool:
+    """Whether token i of a line, None for a hole, is a value for where it stands.
+
+    Behind an equals sign, quoted or not; in quotes by itself, but as a key or the first of a line; behind a
+    quotation mark, a word in capitals before a path: of holes as of the ``founders``.
+    """
+    before, behind = [None, None, *line[:i]], [*line[i + 1 :], None, None]
+    quoted, after = before[-1] in ('"', "'"), "".join(founders[i + 1 : i + 2])
+    if before[-1] == "=" or (quoted and before[-2] == "="):
+        return True
+    if quoted and before[-1] == after and before[-2] is not None and behind[1] != ":":
+        return True
+    return quoted and class_of(founders[i]) == CAPITALS and len(founders[i]) > 2 and after.startswith("/")
 
 
 OF_KIND = {
@@ -299,7 +308,7 @@ class Base:
     def hole(self, token: str) -> float:
         """G_v: probability of a value of a hole given its class.
 
-        Some are tokens that stand elsewhere as well: those which founding lines had after two contexts.
+        Some are tokens that stand elsewhere as well: those which founding lines had twice.
         """
         shown, s = class_of(token), self.settings
         spelled = spelling(token, s.masks)
@@ -321,23 +330,24 @@ class Base:
     def terms(self, token: str, before: object, value: bool = False) -> list[float]:
         """Probability that a token of a new line is a constant and this; then of each slab of a hole."""
         shown, s = class_of(token), self.settings
-        rhos = [(kind, s.rho_value if value and kind == "word" else rho) for kind, *_, rho in s.slabs]
-        constant = (1 - sum(rho for _, rho in rhos)) * self.constant(token, before)
-        held = self.hole(token) * self.share(shown)
-        holes = [rho * held if kind == kind_of(shown) else 0.0 for kind, rho in rhos]
-        return [constant, *holes]
+        held, kind = self.hole(token) * self.share(shown), kind_of(shown)
+        rest = 1 - sum(rho for *_, rho in s.slabs) - s.rho_value
+        found = [rest * self.constant(token, before)]
+        found += [rho * held if slab == kind else 0.0 for slab, *_, rho in s.slabs]
+        if kind == "word":
+            found[4 if value or self.holds(token) else 0] += s.rho_value * held
+        return found
 
     def found(self, line: Line) -> None:
         """Count a founding line."""
         self.lengths.add(len(line))
         for token, before in zip(line, contexts(line), strict=True):
             table = self.pairs.setdefault(before, Restaurant())
-            if token not in table.counts:
-                if token not in self.words.counts:
-                    self.classes.add(class_of(token))
-                else:
-                    self.again.setdefault(class_of(token), Restaurant()).add(token)
-                self.words.add(token)
+            if token not in self.words.counts:
+                self.classes.add(class_of(token))
+            else:
+                self.again.setdefault(class_of(token), Restaurant()).add(token)
+            self.words.add(token)
             table.add(token)
 
     def hold(self, token: str) -> None:
@@ -416,23 +426,24 @@ class Slot:
         """q: the mixture of them."""
         return sum(r * t for r, t in zip(self.weights, self.terms(token, base), strict=True))
 
-    def add(self, token: str, base: Base) -> None:
-        """Count a token of a distinct line; the first is the founder's."""
+    def add(self, token: str, base: Base) -> list[str]:
+        """Count a token of a distinct line; the first is the founder's. Which values are new to a hole."""
         if self.values:
             joint = [r * t for r, t in zip(self.weights, self.terms(token, base), strict=True)]
             self.weights = [x / sum(joint) for x in joint]
         else:
             self.weights = list(self.law)
         self.values[token] += 1
-        self.bear([token], base)
+        return self.bear([token], base)
 
-    def bear(self, tokens: Iterable[str], base: Base) -> None:
-        """Note in which order values come; a constant is no value of a hole."""
+    def bear(self, tokens: Iterable[str], base: Base) -> list[str]:
+        """Note in which order values come, and which are new; a constant is no value of a hole."""
+        new = []
         for token in tokens:
             if self.births or token != self.founder:
-                for w in (self.founder, token):
-                    if w not in self.births:
-                        self.births[w] = next(base.clock)
+                new += [w for w in dict.fromkeys((self.founder, token)) if w not in self.births]
+                self.births.update((w, next(base.clock)) for w in new if w not in self.births)
+        return new
 
     def log_terms(self, base: Base) -> list[float]:
         """log of law times marginal under each of what it may be, of all values but the founder's.
@@ -499,7 +510,8 @@ class Cluster:
         """Count a line; only one that is new to the template counts in its slots."""
         if line not in self.lines:
             for slot, w in zip(self.slots, line, strict=True):
-                slot.add(w, base)
+                for new in slot.add(w, base):
+                    base.hold(new)
             if not self.lines:
                 self.product = self.log_q(line, base)
         self.lines[line] += count
