@@ -53,6 +53,7 @@ def fork(
         code = 1
         try:
             gc.freeze()  # no finalizer of this process's objects closes a file of the run's
+            gc.enable()  # which Popen forbids its function; a client of Kafka leaves cycles behind
             os.closerange(3, os.sysconf("SC_OPEN_MAX"))
             signal.set_wakeup_fd(-1)
             random.seed()

@@ -175,7 +175,11 @@ def number(rng: random.Random, old: int) -> int:
 def array(packed: list[Any], rng: random.Random) -> list[Any]:
     """A packed array with another element, another shape, type or end."""
     kind, shape, data = packed
-    dtype = np.dtype(kind if isinstance(kind, str) else [(name, of) for name, of in kind])
+    try:
+        dtype = np.dtype(kind if isinstance(kind, str) else [(name, of) for name, of in kind])
+        np.frombuffer(data, dtype)
+    except (TypeError, ValueError):  # it was altered before
+        return [kind, shape, data[:-1]]
     way = rng.random()
     if way < 0.1 or not data:
         return [kind, [max(0, n + rng.choice((-1, 1))) for n in shape], data]

@@ -453,6 +453,28 @@ def test_a_pinned_story_outlives_silence(kind: str) -> None:
     assert label in {event.cluster for event in told.events if event.event in ("closed", "retired")}
 
 
+@pytest.mark.parametrize(("prior", "joined"), [("crp", True), ("pitman-yor", True), ("uniform", False)])
+def test_a_refinement_takes_nothing_from_a_pinned_story(prior: str, joined: bool) -> None:
+    """Under an exchangeable prior, what came while it was worked out may join."""
+    settings: dict[str, Any] = {"refine_every": 512, "retain": 3000, "refine_moves": 20_000}
+    engine = Engine(Settings(beam=1, prior=prior, second_look=0, concentration=30.0, **settings))
+    records = texts(2000, 3, 60)
+    engine.advance(records[:700])
+    pinned = largest(engine)[:3]
+    for label in pinned:
+        correct(engine, "pin", label)
+    now: dict[int, int] = {}
+    left, came = [], []
+    for answer in engine.advance(records[700:]).assignments:
+        if answer.revision and answer.seq in now:
+            left += [answer.seq] if now[answer.seq] in pinned else []
+            came += [answer.seq] if answer.cluster in pinned else []
+        now[answer.seq] = answer.cluster
+    assert engine.refined()["records_refined"] > 100
+    assert not left
+    assert bool(came) == joined
+
+
 def test_without_the_constraint_the_same_stream_undoes_it() -> None:
     """The test above can fail: lifted at once, second looks bring together what was split."""
     records = texts(3000, 3, 200)

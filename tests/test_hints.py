@@ -53,6 +53,19 @@ def test_hints_on_columns() -> None:
     rejects = refused(b"1,storm over coast,5", settings, header)
     assert "try --text-field headline" in hint(rejects, settings, "csv", header)
     assert hint([], settings, "csv", header) == ""
+    told = hint(rejects, Settings(text_field="titel"), "csv", ["time", "the headline", "n"])
+    assert told.startswith("there is no column 'titel'; its columns are 'time', 'the headline', 'n'")
+    assert told.endswith("try --text-field 'the headline'")
+    for first in (["2026-01-05 09:00", "storm"], ["17", "storm"]):
+        assert "looks like a record" in hint(refused(b"1,storm", settings, first), settings, "csv", first)
+
+
+def test_a_column_to_keep_that_is_not_there_is_told(tmp_path: Path) -> None:
+    (tmp_path / "in.csv").write_text("time,text\n5,storm over coast\n")
+    line = "--keep: there is no column 'author'; its columns are 'time', 'text'"
+    assert line in succeed(tmp_path, "check", "in.csv", "--keep", "text,author").decode()
+    assert line in call(tmp_path, "consume", "in.csv", "--keep", "text,author").stderr.decode()
+    assert "--keep" not in call(tmp_path, "consume", "in.csv", "--keep", "text").stderr.decode()
 
 
 @pytest.mark.parametrize(

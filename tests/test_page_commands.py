@@ -108,7 +108,7 @@ def test_what_is_wrong_is_said_in_a_line(learned: Path, tmp_path: Path) -> None:
     code, line = fail(tmp_path, "consume", str(learned / "in.jsonl"), "--page", "99999")
     assert (code, line) == (
         69,
-        "streamdp: cannot serve the page: 99999 is not a port, choose another with --page\n",
+        "streamdp: cannot serve the page: 99999 is not a port: choose another\n",
     )
 
 

@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 from streamdp_connectors.files.resume import Left
 
+from streamdp.errors import Exit
 from streamdp.state import snapshot
-from streamdp.state.snapshot import PREFIX, VERSION, Header, SnapshotError, StateFolder
+from streamdp.state.snapshot import PREFIX, VERSION, Header, SnapshotError, StateFolder, snapshots
 
 BODY = bytes(range(256)) * 2
 
@@ -241,3 +242,11 @@ def test_reading_what_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(SnapshotError, match="not a streamdp snapshot") as caught:
         snapshot.read(tmp_path / "text")
     assert caught.value.exit_code == 65
+
+
+def test_a_folder_that_cannot_be_read_is_not_an_empty_one(tmp_path: Path) -> None:
+    (tmp_path / "loop").symlink_to("loop")  # as one without permission, which stops no superuser
+    with pytest.raises(SnapshotError, match="loop: cannot be read: ") as caught:
+        snapshots(tmp_path / "loop")
+    assert caught.value.exit_code == Exit.NO_INPUT
+    assert snapshots(tmp_path / "none") == []

@@ -60,6 +60,11 @@ def test_every_mutant_is_refused_or_runs() -> None:
     assert counts["mebibytes"] < 500
 
 
+def test_a_refinement_that_would_take_days_is_refused() -> None:
+    """This mutant asks for 2^40 moves, for which the run waits."""
+    assert mutants("--seed", "1939", "--case", "refined")["refused"] == 1
+
+
 def altered(stored: bytes, *path: Any, to: Any) -> bytes:
     """A body with another value somewhere."""
     body = holder = msgspec.msgpack.decode(stored)

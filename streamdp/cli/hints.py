@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import difflib
+import shlex
 from collections.abc import Mapping, Sequence
 
 import msgspec
 from streamdp_connectors.packed import Gunzip, Unzstd
 
 from streamdp.decode.columns import DELIMITERS, parse_row
-from streamdp.decode.fields import RefusedError
+from streamdp.decode.fields import RefusedError, is_time
 from streamdp.records import Reject
 from streamdp.settings import Settings
 
@@ -73,7 +74,7 @@ def _of_fields(data: bytes, settings: Settings) -> str:
         written = {name: bytes(value) for name, value in found.items() if name not in spoken}
         lengths = {name: len(value) for name, value in written.items() if value.startswith(begin)}
         if lengths:
-            return f"{fields}: try {flag} {_likeliest(wanted, lengths)}"
+            return f"{fields}: try {flag} {shlex.quote(_likeliest(wanted, lengths))}"
     return fields
 
 
@@ -82,7 +83,9 @@ def _of_columns(
 ) -> str:
     if settings.text_field in header:
         return ""
-    columns = f"its columns are {_listed([name for name in header if name])}"
+    if any(is_time(name, numbers=False) or (name and _is_number(name)) for name in header):
+        return "the first line, which should name the columns, looks like a record: put names before it"
+    columns = lacking(header, settings.text_field)
     try:
         row = parse_row(rejects[0].data.decode(), DELIMITERS[input_format])
     except (UnicodeDecodeError, RefusedError):
@@ -92,7 +95,13 @@ def _of_columns(
     texts = {name: len(cell) for name, cell in cells if name not in spoken and not _is_number(cell)}
     if not texts:
         return f"{columns}: say --text-field NAME for a column of texts"
-    return f"{columns}: try --text-field {_likeliest(settings.text_field, texts)}"
+    return f"{columns}: try --text-field {shlex.quote(_likeliest(settings.text_field, texts))}"
+
+
+def lacking(header: Sequence[str], *names: str) -> str:
+    """What is said of columns that are not there; nothing where all are."""
+    missing = ", ".join(repr(name) for name in names if name not in header)
+    return missing and f"there is no column {missing}; its columns are {_listed(list(filter(None, header)))}"
 
 
 def _likeliest(wanted: str, lengths: Mapping[str, int]) -> str:

@@ -20,7 +20,7 @@ from rich.text import Text
 from streamdp_connectors.protocol import Source, share_of
 
 from streamdp.cli.errors import say, warn
-from streamdp.cli.hints import hint
+from streamdp.cli.hints import hint, lacking
 from streamdp.cli.interrupt import Interrupt
 from streamdp.cli.reading import Reader
 from streamdp.cli.writing import Sinks
@@ -167,6 +167,10 @@ def print_summary(run: Run, seconds: float) -> None:
     if not run.frozen:
         if records and not run.engine.dated and run.reader.decoder.format not in ("text", "log"):
             say(f"times: none (there is no {run.settings.time_field!r}); records count as they come")
+        if records and (
+            not_kept := lacking(run.reader.decoder.header or run.settings.kept, *run.settings.kept)
+        ):
+            warn(f"--keep: {not_kept}")
         for doubt in run.engine.doubts():
             warn(doubt)
         if run.engine.kind == "vectors" and run.engine.refined().get("refinements"):

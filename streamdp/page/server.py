@@ -244,7 +244,7 @@ def _listening(host: str, port: int) -> socket.socket:
 
 def _refusal(host: str, port: int, error: OSError | OverflowError) -> str:
     if isinstance(error, OverflowError):
-        return f"cannot serve the page: {port} is not a port, choose another with --page"
+        return f"cannot serve the page: {port} is not a port: choose another"
     if error.errno == errno.EADDRINUSE:
-        return f"cannot serve the page: port {port} on {host} is taken, choose another with --page"
+        return f"cannot serve the page: port {port} on {host} is taken: choose another"
     return f"cannot serve the page on {host}, port {port}: {error.strerror or error}"

@@ -243,7 +243,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     refine_every: Annotated[
         Whole, _search("records after which samplers go over those retained, 0 for never")
     ] = 0
-    refine_moves: Annotated[Count, _search("least number of records that a refinement weighs again")] = 20_000
+    refine_moves: Annotated[
+        Annotated[int, Meta(ge=1, le=10_000_000)],
+        _search("least number of records that a refinement weighs again"),
+    ] = 20_000
     refine: Annotated[
         Literal["fixed", "async"],
         _search("adopt a refinement at a fixed record, or when it is ready (not reproducible)"),

@@ -333,8 +333,14 @@ def headers(folder: Path) -> list[Header]:
 
 
 def snapshots(folder: Path) -> list[Path]:
-    """The snapshot files of a folder, newest first; what only looks like one is none."""
-    return sorted((path for path in folder.glob(f"*{SUFFIX}") if NAME.fullmatch(path.name)), reverse=True)
+    """The snapshot files of a folder, newest first; what looks like one is none. Raises SnapshotError."""
+    try:
+        names = [name for name in os.listdir(folder) if NAME.fullmatch(name)]
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    except OSError as error:
+        raise SnapshotError(f"{folder}: cannot be read: {error.strerror}", Exit.NO_INPUT) from None
+    return [folder / name for name in sorted(names, reverse=True)]
 
 
 def newest(folder: Path, warn: Callable[[str], None]) -> tuple[Header, bytes] | None:

@@ -12,7 +12,7 @@ import os
 import sqlite3
 import uuid
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -23,7 +23,7 @@ from streamdp.records.brief import Brief, briefs
 from streamdp.records.columns import Texts
 from streamdp_connectors.protocol import FullError, SinkError
 from streamdp_connectors.store.schema import check, open_store
-from streamdp_connectors.store.tables import Bounds, Corrected, Revision, Row, Tables, row_of
+from streamdp_connectors.store.tables import Bounds, Corrected, Revision, Row, Tables, revision_of, row_of
 
 TRIM_EVERY = 20_000
 """Records between two removals of what is beyond the bounds."""
@@ -219,11 +219,14 @@ class StoreSink:
         lines = briefs(answers.lines)
         fresh = lines if self._once else [line for line in lines if not line.revision]
         texts = self._texts_of(fresh)
-        if len(fresh) == len(lines) and self._skip_lines <= 0:
-            self._lines += len(lines)
-            self._rows += map(row_of, lines, texts)
-        else:
-            self._write_some(lines, iter(texts))
+        self._lines += len(lines)
+        if held := min(self._skip_lines, len(lines)):  # they are in the store already
+            known = held if self._once else sum(not line.revision for line in lines[:held])
+            self._skip_lines -= held
+            lines, fresh, texts = lines[held:], fresh[known:], texts[known:]
+        self._rows += map(row_of, fresh, texts)
+        if len(fresh) < len(lines):
+            self._revisions += [revision_of(line) for line in lines if line.revision]
         if answers.rejects:  # some of which were taken in, and wait for nothing any more
             self._keep_batch()
             for reject in answers.rejects:
@@ -234,20 +237,6 @@ class StoreSink:
                 self._skip_events -= 1
             else:
                 self._events.append((event, self._happened))
-
-    def _write_some(self, lines: Sequence[Brief], texts: Iterator[str]) -> None:
-        """Take in answers, of which some are revisions, or in the store already."""
-        for line in lines:
-            again = line.revision > 0 and not self._once
-            text = "" if again else next(texts)
-            self._lines += 1
-            if self._skip_lines > 0:
-                self._skip_lines -= 1
-            elif again:
-                revised = line.seq, line.revision, line.cluster, line.probability, line.template
-                self._revisions.append(Revision(*revised))
-            else:
-                self._rows.append(row_of(line, text))
 
     def corrected(self, correction: Corrected) -> None:
         """Take in what somebody has corrected by hand."""

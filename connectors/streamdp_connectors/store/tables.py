@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Sequence
+from itertools import chain
 from typing import Any, NamedTuple
 
 import msgspec
@@ -22,6 +23,9 @@ ENDS = ("closed", "retired", "merged", "vanished")
 
 WORDS = 6
 """Keywords of a story."""
+
+TOGETHER = 50
+"""Records that one statement adds: it costs a fifth less than one for each."""
 
 _encode = msgspec.json.Encoder().encode
 
@@ -73,6 +77,11 @@ class Revision(NamedTuple):
     template: str | None
 
 
+def revision_of(line: Brief) -> Revision:
+    """What a later answer to a record changes."""
+    return Revision(line.seq, line.revision, line.cluster, line.probability, line.template)
+
+
 class Corrected(NamedTuple):
     """A row of ``corrections``, in the order of its columns; see the schema."""
 
@@ -104,6 +113,9 @@ class Bounds(NamedTuple):
         return self.days is None and self.rows is None
 
 
+_PLACES = f"({', '.join('?' * len(Row._fields))})"
+_ADD_ONE = f"INSERT INTO records VALUES {_PLACES}"  # noqa: S608
+_ADD_MANY = f"{_ADD_ONE}{f', {_PLACES}' * (TOGETHER - 1)}"
 _INTO_STORIES = "INSERT INTO stories (label, size, began, last, first_seq, last_seq)"
 _JOINED = (
     "ON CONFLICT (label) DO UPDATE SET size = size + excluded.size, "
@@ -125,7 +137,10 @@ class Tables:
     def add(self, rows: Sequence[Row], revisions: Sequence[Revision]) -> None:
         """Add records, and then apply revisions, of these records and of earlier ones."""
         run = self._store.executemany
-        run(f"INSERT INTO records VALUES ({', '.join('?' * len(Row._fields))})", rows)  # noqa: S608
+        whole = len(rows) - len(rows) % TOGETHER
+        for at in range(0, whole, TOGETHER):
+            self._store.execute(_ADD_MANY, [*chain.from_iterable(rows[at : at + TOGETHER])])
+        run(_ADD_ONE, rows[whole:])
         if self._search and rows:
             self._store.execute(
                 "INSERT INTO records_text (rowid, text) SELECT seq, text FROM records WHERE seq >= ?",

@@ -67,7 +67,7 @@ export class Cluster {
 
   head(told) {
     const close = el("button", { type: "button", class: "close", "data-key": "close", "aria-label": "Close this cluster", onclick: this.close }, "×");
-    return el("div", { class: "head" }, el("h2", { id: "cluster-title", tabindex: "-1" }, el("span", { class: swatch(told.slot) }), told.name, told.figures?.pinned ? el("span", { class: "pinned", title: "it never becomes part of another" }, "pinned") : null), close);
+    return el("div", { class: "head" }, el("h2", { id: "cluster-title", tabindex: "-1" }, el("span", { class: swatch(told.slot) }), told.name, told.figures?.pinned ? el("span", { class: "pinned", title: "it never becomes part of another, and never closes" }, "pinned") : null), close);
   }
 
   about(told) {

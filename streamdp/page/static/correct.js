@@ -60,7 +60,7 @@ export class Corrections {
         button("Rename", () => this.rename(told), "give it a title that stays"),
         told.template ? null : button("Merge…", () => this.choose(told, "Merge with", (to) => this.send({ what: "merge", stories: [label, to.cluster] }, `Merged with ${to.name}.`)), "its records and those of another stay together from now on"),
         told.template ? null : button("Keep apart…", () => this.choose(told, "Keep apart from", (to) => this.send({ what: "keep-apart", stories: [label, to.cluster] }, `Kept apart from ${to.name}.`)), "no record of it and of another are ever together"),
-        told.template || told.figures?.pinned ? null : button("Pin", () => this.send({ what: "pin", stories: [label] }, "Pinned."), "it never becomes part of another"),
+        told.template || told.figures?.pinned ? null : button("Pin", () => this.send({ what: "pin", stories: [label] }, "Pinned."), "it never becomes part of another, and never closes"),
         button("Mute", () => this.send({ what: "mute", stories: [label] }, "Muted: it is left out from now on."), "no events of it, and lists leave it out")),
       this.said(),
     ];
@@ -112,15 +112,18 @@ export class Corrections {
     const list = el("ul", { class: "near", "aria-label": "Stories to choose from" });
     const input = el("input", { type: "search", placeholder: "Search words or a number", "aria-label": title, autocomplete: "off" });
     const show = (rows) => fill(list, rows.filter((row) => row.cluster !== told.cluster).map((row) => el("li", {}, el("button", { type: "button", class: "link", onclick: () => done(row) }, el("span", { class: swatch(row.slot) }), row.name), el("span", { class: "faint" }, row.size === undefined ? "near it" : count(row.size)))));
+    const find = async () => {
+      const search = input.value.trim();
+      const found = await get(`api/clusters?${new URLSearchParams({ search, limit: 8 })}`).catch(() => null);
+      if (found && search === input.value.trim()) show(found.clusters);
+    };
     let timer = 0;
     input.addEventListener("input", () => {
       clearTimeout(timer);
-      timer = setTimeout(async () => {
-        const found = await get(`api/clusters?${new URLSearchParams({ search: input.value.trim(), limit: 8 })}`).catch(() => null);
-        if (found) show(found.clusters);
-      }, 150);
+      timer = setTimeout(find, 150);
     });
     show(told.near);
+    if (!told.near.length) find();
     const made = el("form", { class: "asked" }, el("p", {}, title), input, list, el("div", { class: "actions" }, this.cancel()));
     made.addEventListener("submit", (event) => { event.preventDefault(); list.querySelector("button")?.click(); });
     this.ask(told.cluster, made);

@@ -3,7 +3,7 @@
 import { $, el, fill, say } from "./dom.js";
 import { get } from "./api.js";
 import { swatch } from "./colours.js";
-import { count, full, share } from "./format.js";
+import { count, full, share, when } from "./format.js";
 import { named } from "./strip.js";
 
 const STEP = 25;
@@ -74,10 +74,11 @@ export class Levels {
     say($("lacking"), told.why);
     this.fill(["Theme", "Stories", "Records", "Now", "Trend"], rows.map((theme) => {
       const more = theme.now - theme.before;
-      const own = theme.stories.map((s, i) => [i ? ", " : "", el("button", { type: "button", class: "link", onclick: () => this.open(s.cluster) }, s.name)]);
+      const own = theme.stories.map((s, i) => [i ? ", " : "", this.link(s, "link")]);
+      const alone = theme.count === 1 && theme.stories[0]?.name === theme.name ? theme.stories[0] : null;
       const others = theme.count > theme.stories.length ? ` and ${count(theme.count - theme.stories.length)} more` : "";
       return [
-        el("div", { class: "mark" }, el("span", { class: swatch(theme.slot) }), el("div", {}, el("strong", {}, theme.name), el("span", { class: "words" }, theme.keywords.join(" ")), el("span", { class: "members" }, own, others))),
+        el("div", { class: "mark" }, el("span", { class: swatch(theme.slot) }), el("div", {}, alone ? this.link(alone, "open") : el("strong", {}, theme.name), el("span", { class: "words" }, theme.keywords.join(" ")), alone ? null : el("span", { class: "members" }, own, others))),
         count(theme.count), count(theme.size), theme.now ? count(theme.now) : "–",
         more > 0 ? `▲ ${count(more)}` : more < 0 ? `▼ ${count(-more)}` : theme.now ? "=" : "–",
       ];
@@ -101,9 +102,9 @@ export class Levels {
     const words = search.toLowerCase().split(/\s+/).filter(Boolean);
     const has = (change) => words.every((word) => `${change.label} ${change.kind} ${change.title} ${change.line}`.toLowerCase().includes(word));
     const rows = told.changes.filter(has);
-    const when = (moment) => (told.dated ? full(moment) : `no. ${count(moment)}`);
+    const said = (moment) => (told.dated ? full(moment) : `no. ${count(moment)}`);
     say($("found"), count(rows.length));
-    say($("lacking"), `${rows.length ? "" : "Nothing that chance does not explain. "}${when(told.since)} to ${when(told.end)}, compared with ${when(told.begin)} to ${when(told.until)}.`);
+    say($("lacking"), `${rows.length ? "" : "Nothing that chance does not explain. "}${said(told.since)} to ${said(told.end)}, compared with ${said(told.begin)} to ${said(told.until)}.`);
     this.fill(["What", "Before", "After", "Surprise"], rows.slice(0, this.most).map((change) => {
       const title = change.kind === "gone" ? el("strong", {}, change.title) : el("button", { type: "button", class: "open", onclick: () => this.open(change.label) }, change.title);
       return [
@@ -115,7 +116,10 @@ export class Levels {
   }
 
   said(change) {
-    if (change.hole) return change.values.map(([value, before, after]) => el("span", { class: "members" }, `${change.hole}: `, el("b", {}, value), ` ${share(before)} before, ${share(after)} after`));
+    if (change.hole) {
+      const values = change.values.map(([value, before, after]) => el("span", { class: "members" }, `${change.hole}: `, el("b", {}, value), ` ${share(before)} before, ${share(after)} after`));
+      return [values, el("span", { class: "members" }, "of the lines whose values are remembered")];
+    }
     const levels = Object.entries(change.levels).map(([name, n]) => `${name} ${count(n)}`).join(", ");
     const lines = change.kind === "new" ? [[change.line_before, null], [change.line, "own"], [change.line_after, null]].filter(([line]) => line) : [];
     return [levels ? el("span", { class: "members" }, levels) : null, lines.length ? el("span", { class: "around" }, lines.map(([line, own]) => el("span", { class: own }, line))) : null];
@@ -125,13 +129,18 @@ export class Levels {
     say($("found"), count(told.found));
     say($("lacking"), told.ended.length ? told.lacking : `${search ? "No story that ended has these words." : "No story has ended."} ${told.lacking ? `Known: ${told.lacking}.` : ""}`);
     this.fill(["Story", "Records", "Last heard of"], told.ended.map((row) => [
-      el("div", { class: "mark" }, el("span", { class: "swatch none" }), el("div", {}, el("button", { type: "button", class: "open", onclick: () => this.open(row.cluster) }, row.name), el("span", { class: "words" }, row.keywords.join(" ")))),
-      count(row.size), row.last_time === null ? `no. ${count(row.last_seq)}` : full(row.last_time),
+      el("div", { class: "mark" }, el("span", { class: "swatch none" }), el("div", {}, this.link(row, "open"), el("span", { class: "words" }, row.keywords.join(" ")))),
+      count(row.size), row.last_time === null ? `no. ${count(row.last_seq)}` : el("time", { title: full(row.last_time) }, when(row.last_time)),
     ]));
     $("further").hidden = told.found <= told.ended.length || this.most >= 100;
   }
 
+  link(to, kind) {
+    return el("button", { type: "button", class: kind, onclick: () => this.open(to.cluster) }, to.name);
+  }
+
   fill(heads, rows) {
+    if (!rows.length) { fill($("level-rows")); return; }
     fill($("level-rows"), el("table", {}, el("thead", {}, el("tr", {}, heads.map((head, i) => el("th", { scope: "col", class: i ? "number" : "what" }, head)))), el("tbody", {}, rows.map((cells) => el("tr", {}, cells.map((cell, i) => el(i ? "td" : "th", { class: i ? "number" : "what", scope: i ? null : "row" }, cell)))))));
   }
 }
