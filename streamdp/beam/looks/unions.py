@@ -177,10 +177,8 @@ class Clusters:
         gained = [
             np.array([self._as_strays(*each, tail).max(initial=0.0) for each in small]) for tail in tails
         ]
-        if max(gains.max() for gains in gained) <= least:
-            return
         evidence = [self._evidence_of(tail) + gains.sum() for tail, gains in zip(tails, gained, strict=True)]
-        if max(evidence) <= 0.0:
+        if max(evidence) <= 0.0 or max(gains.max() for gains in gained) <= least:
             return
         tail = tails[int(np.argmax(evidence))]
         for k in order.tolist():
@@ -197,10 +195,10 @@ class Clusters:
         return others, self._ratios_of(np.stack([np.full(len(others), k), others], axis=1))
 
     def _as_strays(self, k: int, others: np.ndarray, ratios: np.ndarray, tail: Tail) -> np.ndarray:
-        """What a cluster gains as strays of each of others."""
-        gains, records = np.zeros(len(others)), (self._vectors, self._recent, int(self._slots[k]))
+        """What a cluster gains as strays of each of others; not by how much it would lose."""
+        gains, records = ratios - self._log_h[k], (self._vectors, self._recent, int(self._slots[k]))
         weigh_strays(self._terms, self._block, *records, others, self._location, tail, gains)
-        return gains + ratios - self._log_h[k]
+        return gains
 
     def _evidence_of(self, tail: Tail) -> float:
         """What records of larger clusters gain by a tail, in nats; those that are asked count for all."""

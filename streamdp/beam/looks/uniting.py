@@ -151,12 +151,19 @@ def weigh_strays(
     tail: Tail,
     out: np.ndarray,
 ) -> None:
-    """log of the predictive of a slot's records, one by one, in other rows that have a tail."""
+    """Add the log predictives of a slot's records, one by one, in other rows that have a tail.
+
+    -inf where not even predictives as at the centre of a row would make the rest of the sum positive.
+    """
     for p in range(others.shape[0]):
-        out[p], m = 0.0, recent.head[slot]
+        row = block[others[p]]
+        most = _surprise_of(family, row, location, row[location : location + vectors.shape[1]], tail)
+        m, left = recent.head[slot], recent.held[slot]
         while m >= 0:
-            out[p] += _surprise_of(family, block[others[p]], location, vectors[m], tail)
-            m = recent.next[m]
+            out[p] += _surprise_of(family, row, location, vectors[m], tail)
+            m, left = recent.next[m], left - 1
+            if out[p] + left * most <= 0.0:
+                out[p], m = -np.inf, -1
 
 
 @entry
