@@ -212,6 +212,9 @@ def solve_likelier(
             seconds=None if plan.seconds is None else left,
         )
         found = solve(ways[best][0], rest, report, stop, found.labels)
+        if plan.estimate == "best" and tried[best].chain.log_joint > found.chain.log_joint:
+            # each is judged by the words of its own clusters, as the ways were; draws are those of the rest
+            found.labels, found.chain = tried[best].labels, tried[best].chain
     names = [
         f"{problem.settings.prior}{'' if way.start == plan.start else f' from a {way.start} start'}"
         for problem, way in ways
