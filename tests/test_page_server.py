@@ -138,12 +138,10 @@ def test_scoring_is_limited_and_answered_by_the_run(page: Page, engine: Engine) 
     assert candidates[0]["probability"] > 0.5
     assert candidates[0]["words"]
     assert engine.dumps() == before
-    statuses = []
-    for _ in range(12):
-        status, headers, _ = post(page, 3)
-        statuses.append(status)
-    assert 429 in statuses
-    assert int(headers["retry-after"]) >= 1
+    answers = [post(page, 3)[:2] for _ in range(12)]
+    refused = [headers for status, headers in answers if status == 429]  # one may pass while others wait
+    assert refused
+    assert all(int(headers["retry-after"]) >= 1 for headers in refused)
 
 
 def test_questions_that_are_sent_ahead_are_bounded(page: Page, monkeypatch: pytest.MonkeyPatch) -> None:
