@@ -31,8 +31,9 @@ from streamdp.settings.assemble import LONG, is_sparse, records_for_all
 FEW = 60
 """Records that are fitted."""
 
-STRAYS, FLIPS = 0.08, 0.02
-"""Shares of vectors of no kind, and of numbers that are not their kind's."""
+STRAYS, FLIPS = 0.0012, 0.02
+"""Shares of vectors of no kind, for each dimension (where there are few, strays would meet and be kinds), and
+of numbers that are not their kind's."""
 
 
 def warm(settings: Settings, *, offline: bool) -> None:
@@ -79,7 +80,7 @@ def _vectors(count: int, dimension: int) -> list[Value]:
     kinds = [ones(0.5) for _ in range(3)]
     found: list[Value] = []
     for _ in range(count):
-        kind = ones(0.5) if generator.random() < STRAYS else generator.choice(kinds)
+        kind = ones(0.5) if generator.random() < STRAYS * dimension else generator.choice(kinds)
         found.append([1.0, *(abs(number - flip) for number, flip in zip(kind, ones(FLIPS), strict=True))])
     return found
 

@@ -177,8 +177,10 @@ class Clusters:
         gained = [
             np.array([self._as_strays(*each, tail).max(initial=0.0) for each in small]) for tail in tails
         ]
+        if max(gains.max() for gains in gained) <= least:
+            return
         evidence = [self._evidence_of(tail) + gains.sum() for tail, gains in zip(tails, gained, strict=True)]
-        if max(evidence) <= 0.0 or max(gains.max() for gains in gained) <= least:
+        if max(evidence) <= 0.0:
             return
         tail = tails[int(np.argmax(evidence))]
         for k in order.tolist():
@@ -205,8 +207,8 @@ class Clusters:
         place = self._places()
         place[self._recent.held[self._recent.slot] < MEMBERS] = -1
         found = np.flatnonzero(place >= 0)
-        count = max(min(ASKED, len(found)), 1)
-        asked = found[np.arange(min(count, len(found))) * len(found) // count]
+        count = min(ASKED, len(found))
+        asked = found[np.arange(count) * len(found) // count]
         known = self._terms, self._block, self._vectors[asked], place[asked]
         return evidence_of_tail(*known, self._location, tail, self._row) * len(found) / count
 
