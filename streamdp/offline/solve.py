@@ -207,11 +207,11 @@ def solve_likelier(
         if not tried or working_time() - began < limit / 2:  # one round may take longer than all the budget
             tried.append(solve(problem, way, report, stop))
     best = max(range(len(tried)), key=lambda p: tried[p].chain.log_joint)
-    left, found = limit - (working_time() - began), tried[best]
+    left, found, rounds = limit - (working_time() - began), tried[best], ways[0][1].rounds
     if left > 0.0:
         rest = dataclasses.replace(
             plan,
-            rounds=None if plan.rounds is None else max(plan.rounds - len(tried) * (plan.rounds // PART), 1),
+            rounds=None if rounds is None else max((plan.rounds or 0) - len(tried) * rounds, 1),
             seconds=None if plan.seconds is None else left,
         )
         found = solve(ways[best][0], rest, report, stop, found.labels)
