@@ -167,9 +167,8 @@ def print_summary(run: Run, seconds: float) -> None:
     if not run.frozen:
         if records and not run.engine.dated and run.reader.decoder.format not in ("text", "log"):
             say(f"times: none (there is no {run.settings.time_field!r}); records count as they come")
-        if records and (
-            not_kept := lacking(run.reader.decoder.header or run.settings.kept, *run.settings.kept)
-        ):
+        header = run.reader.decoder.header
+        if records and header and (not_kept := lacking(header, *run.settings.kept)):
             warn(f"--keep: {not_kept}")
         for doubt in run.engine.doubts():
             warn(doubt)

@@ -333,7 +333,7 @@ def headers(folder: Path) -> list[Header]:
 
 
 def snapshots(folder: Path) -> list[Path]:
-    """The snapshot files of a folder, newest first; what looks like one is none. Raises SnapshotError."""
+    """The snapshot files of a folder, by their names, newest first. Raises SnapshotError."""
     try:
         names = [name for name in os.listdir(folder) if NAME.fullmatch(name)]
     except (FileNotFoundError, NotADirectoryError):
