@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from typing import Any
 
+import numpy as np
 import pytest
 from engine_cases import CASES, WORDS, Maker, case
 from feeds import feed, headlines, nothing, record, reloaded, texts, untidy, vectors
@@ -49,6 +50,14 @@ def test_a_snapshot_of_a_long_stream_changes_nothing() -> None:
     assert interrupted.log_evidence == whole.log_evidence
     assert interrupted.clusters() == whole.clusters()
     assert interrupted.counters() == whole.counters()
+
+
+def test_long_vectors_go_on_from_a_state() -> None:
+    """Of more than 100 dimensions a warm-up learns variances, and no covariances."""
+    settings, rows = Settings(warmup=5), list(np.random.default_rng(0).normal(size=(12, 101)))
+    engine = Engine(settings)
+    engine.advance(rows)
+    assert Engine.loads(engine.dumps(), settings).dumps() == engine.dumps()
 
 
 def test_an_engine_that_has_seen_nothing_can_be_stored() -> None:

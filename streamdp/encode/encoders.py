@@ -20,7 +20,7 @@ from streamdp.encode.vocabulary import LONGEST, BagEncoder, Vocabulary, letters_
 from streamdp.encode.word_encoder import WordEncoder
 from streamdp.errors import ConfigError
 from streamdp.kernels.sound import finite, require
-from streamdp.likelihoods.base import Moments
+from streamdp.likelihoods.base import FULL, Moments
 from streamdp.likelihoods.categorical import TEXT
 from streamdp.records import FieldNames, Record, Reject, holds_categories
 from streamdp.settings import Settings
@@ -226,7 +226,8 @@ def _check_dimension(dimension: Any, names: Any, moments: Moments | None) -> Non
         )
         require(len(set(names)) == len(names) == dimension, "the names are not one a dimension")
     if moments is not None:
-        shapes = ((dimension,), (dimension,), (dimension, dimension), ())
+        within = (dimension, dimension) if dimension <= FULL else (dimension,)
+        shapes = ((dimension,), (dimension,), within, ())
         for moment, shape in zip(moments, shapes, strict=True):
             require(moment.dtype == np.float64 and moment.shape == shape, "moments of another shape")
             finite(moment, "a moment")
