@@ -20,8 +20,11 @@ from streamdp.scoring.agreement import agreement
 from streamdp.settings import Settings
 from streamdp.settings.assemble import WARMUP, build_likelihood, build_prior
 
-PARTS = ("rate", "common", "quality")
+PARTS = ("rate", "common", "quality", "beside")
 CORPORA = ("tweets_t", "news_t")
+BESIDE = ("tweets_t", "news_t", "tweets", "news")
+"""Of texts with a vector beside them: its weight and concentration were chosen on the first two."""
+BESIDE_DIMENSIONS = 50
 DIMENSIONS = 100
 """Of the vectors of real texts."""
 UNIT = DIMENSIONS**-0.5
@@ -71,6 +74,16 @@ def lsa_of(texts: list[str]) -> tuple[np.ndarray, np.ndarray]:
     svd = TruncatedSVD(DIMENSIONS, random_state=0).fit(counts.transform(first))
     vectors = svd.transform(counts.transform(texts))
     return vectors, np.square(vectors).sum(axis=1) > 0.0
+
+
+def lsa_of_all(texts: list[str]) -> list[list[float] | None]:
+    """Vectors of texts by what all of them teach; None for a text that has no word."""
+    from sklearn.decomposition import TruncatedSVD
+    from sklearn.feature_extraction.text import TfidfVectorizer
+
+    counts = TfidfVectorizer().fit_transform(texts)
+    vectors = TruncatedSVD(BESIDE_DIMENSIONS, random_state=0).fit_transform(counts)
+    return [row.tolist() if np.square(row).sum() > 0.0 else None for row in vectors]
 
 
 def new_search(vectors: np.ndarray, **given: Any) -> BeamSearch:
@@ -249,6 +262,56 @@ def quality(name: str, slow: int) -> None:
     show(title, ("", "records", "NMI", "ARI", "clusters", "records / CPU s", "streamdp on these"), rows)
 
 
+# ---------------------------------------------------------------- beside texts
+
+
+class Newest(NamedTuple):
+    """Agreement of the newest labels with the truth, how many clusters they are, and CPU seconds."""
+
+    nmi: float
+    ari: float
+    clusters: int
+    seconds: float
+
+
+def newest_of(records: list[Record], truth: np.ndarray, settings: Settings) -> Newest:
+    """The labels of records as they are at the end."""
+    engine, labels = Engine(settings), np.full(len(records), -1)
+    started = time.process_time()
+    for start in range(0, len(records), 1000):
+        for line in engine.advance(records[start : start + 1000]).assignments:
+            labels[line.seq] = line.cluster
+    for line in engine.finish().assignments:
+        labels[line.seq] = line.cluster
+    seconds = time.process_time() - started
+    known = truth >= 0
+    found = agreement(labels[known], truth[known])
+    return Newest(found.nmi, found.ari, len(np.unique(labels[known])), seconds)
+
+
+def beside(corpora: tuple[str, ...] = BESIDE) -> None:
+    """Texts as a field, without and with a vector of LSA over the whole stream beside them; print."""
+    alone, both = Settings(texts=("text",)), Settings(texts=("text",), vector_field="vector")
+    rows = []
+    for name in corpora:
+        texts = documents(name)
+        kinds = np.unique([str(d.cluster) for d in texts], return_inverse=True)[1]
+        truth = np.where([d.cluster is None for d in texts], -1, kinds)
+        vectors = lsa_of_all([d.text for d in texts])
+        records = [
+            Record({"text": d.text, **({} if x is None else {"vector": x})}, {"line": i}, d.time)
+            for i, (d, x) in enumerate(zip(texts, vectors, strict=True))
+        ]
+        for settings in (alone, both):
+            newest_of(records[:1200], truth[:1200], settings)  # compiles, or loads what is
+        for what, settings in (("texts", alone), ("and vectors", both)):
+            found = newest_of(records, truth, settings)
+            pace = f"{len(records) / found.seconds:,.0f}"
+            rows.append((name, what, f"{found.nmi:.3f}", f"{found.ari:.3f}", found.clusters, pace))
+    title = f"LSA of {BESIDE_DIMENSIONS} dimensions over the whole stream beside the text: newest labels"
+    show(title, ("", "", "NMI", "ARI", "clusters", "records / CPU s"), rows)
+
+
 def main() -> None:
     """Run and print."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -264,6 +327,8 @@ def main() -> None:
         rate(options.records, options.dimension, options.clusters, options.runs)
     if "common" in options.parts:
         common()
+    if "beside" in options.parts:
+        beside()
     if "quality" in options.parts:
         for name in options.corpora:
             quality(name, options.slow)

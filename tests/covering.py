@@ -14,7 +14,7 @@ import pytest
 
 KINDS = {
     "words": ("flat", "dirichlet", "pitman", "multinomial", "hierarchical", "words"),
-    "categories": ("categorical", "mixed"),
+    "categories": ("categorical", "mixed", "beside"),
 }
 """Kinds by the first words of their families' names; all others are of vectors."""
 

@@ -52,8 +52,8 @@ DENSE = (
     "sphere",
     "sphere_wide",
 )
-MIXED = ("mixed",)
-"""Categories and a text. The kernels are those of categories."""
+MIXED = ("mixed", "beside")
+"""Categories and a text, alone or with a vector beside them. The kernels are those of categories."""
 WORDS = 6
 NORTH = (0.0, 1.0)
 WIDE = 40
@@ -81,7 +81,7 @@ TOGETHER = {
     "uniform": ("dirichlet", "gamma"),
     "finite": ("pitman", "poisson"),
     "window": ("pitman", "wishart"),
-    "exponential": ("pitman", "categorical", "gaussian", "sphere"),
+    "exponential": ("pitman", "categorical", "beside", "gaussian", "sphere"),
     "logistic": ("pitman", "bernoulli"),
 }
 """Priors and families, by the first words of their names, whose kernels stand for those of all pairs.
@@ -113,6 +113,8 @@ def shaped(family: str, record: Any) -> Any:
         return categories([w for w, _ in record])
     if family == "mixed":
         return mixed(record)
+    if family == "beside":
+        return mixed(record), beside(record)
     if family in SPARSE:
         return record
     x, y = record
@@ -144,6 +146,12 @@ def mixed(record: list[tuple[int, int]]) -> list[tuple[int, int]]:
     named = [(w + (w > 0), n) for w, n in categories([w for w, _ in record])]
     text = [(9 + w, n) for w, n in record]
     return named if record[0][0] == 5 else [*named, (1, sum(n for _, n in text)), *text]
+
+
+def beside(record: list[tuple[int, int]]) -> list[float] | None:
+    """A direction that follows from a record's words, near that of others like it; none for some."""
+    angle = sum(w * n for w, n in record) / sum(n for _, n in record)
+    return None if record[-1][0] == 2 else [math.cos(angle), math.sin(angle)]
 
 
 def wide(point: list[float]) -> list[float]:
@@ -192,14 +200,18 @@ def _words(name: str) -> tuple[Any, Any, Any]:
         return family, families.HierarchicalDirichlet(2.0, beta), learned
     if name == "categorical":
         return lk.Categorical(0.4, 1.5), families.Categorical(0.4), families.FieldsSeen(1.5)
-    if name == "mixed":
+    if name in MIXED:
         text = lk.HierarchicalPitmanYor(base_concentration=1.5, word_discount=0.4, **base)
         naive_text = families.HierarchicalPitmanYor(1.5, 0.4)
         learned = families.LearnedBase("mixed", 0.3, 1.5, 0.2)
+        naive_parts = families.Mixed(0.4, naive_text)
+        if name == "mixed":
+            return lk.Categorical(0.4, 1.5, text), naive_parts, families.PartsSeen(1.5, learned)
+        sphere, naive_sphere = _vectors("sphere")
         return (
-            lk.Categorical(0.4, 1.5, text),
-            families.Mixed(0.4, naive_text),
-            families.PartsSeen(1.5, learned),
+            lk.Categorical(0.4, 1.5, text, sphere, 0.6),
+            families.Beside(naive_parts, naive_sphere, 0.6),
+            families.BesideSeen(1.5, learned),
         )
     p = np.arange(1.0, WORDS + 1.0)
     fixed = tuple((p / p.sum()).tolist()) if name == "pitman_yor_fixed" else None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,10 @@ def encode(records: Sequence[Any], times: Sequence[float] | np.ndarray, dense: b
     stamps = np.array(times, float)
     if dense:
         return Batch.of_vectors(np.array(records, float), stamps)
+    if isinstance(records[0], tuple):  # a vector beside the words, or none
+        lacking = [np.nan, np.nan]
+        vectors = np.array([lacking if vector is None else vector for _, vector in records], float)
+        return replace(encode([words for words, _ in records], times, dense), vectors=vectors)
     offsets = np.zeros(len(records) + 1, np.int64)
     offsets[1:] = np.cumsum([len(r) for r in records])
     flat = [p for r in records for p in r]

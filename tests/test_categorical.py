@@ -261,8 +261,10 @@ def test_what_is_a_category(value: Mapping[str, Any], expected: dict[str, str]) 
 
 def test_what_is_no_category() -> None:
     with pytest.raises(TypeError, match="the value of a record is"):
-        Engine(Settings()).advance([{"os": "linux", "load": [0.5]}])
+        Engine(Settings()).advance([{"os": "linux", "load": {"five": 0.5}}])
     engine = Engine(Settings())
+    (refused,) = engine.advance([{"os": "linux", "load": [0.5]}]).rejects
+    assert (refused.reason, "field 'load' is no category" in refused.detail) == ("wrong_type", True)
     (refused,) = engine.advance([{"os": "linux"}, {"os": "linux", "load": 0.5}]).rejects
     assert (refused.reason, "field 'load' is no category" in refused.detail) == ("wrong_type", True)
     reasons = [each.reason for each in engine.advance(["a text", [1.0, 2.0], {"load": 0.5}]).rejects]

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from streamdp.beam.clusters.beside import VectoredClusters
 from streamdp.beam.clusters.categories import CategoryClusters
 from streamdp.beam.clusters.index import Index
 from streamdp.beam.clusters.sizes import Sizes, rehash
@@ -58,6 +59,8 @@ def facts_of_clusters(state: State, used: np.ndarray) -> dict[str, Any]:
     found["base_evidence"] = float(learned.counters.evidence)
     if isinstance(learned, FieldsLearned):
         found["field"] = narrow(learned.field[:last])
+    if isinstance(clusters, VectoredClusters):
+        found["rows"] = clusters.beside.block[used]
     return found
 
 
@@ -65,11 +68,10 @@ def clusters_of(
     facts: Facts, fresh: Any, family: Any, pool: Pool, used: np.ndarray
 ) -> WordClusters | VectorClusters:
     """The clusters that facts are of; ``fresh`` are clusters of the model's kind, ``family`` its terms."""
-    require(("rows" in facts) == isinstance(fresh, VectorClusters), "clusters of another kind")
+    have_rows = isinstance(fresh, VectorClusters | VectoredClusters)
+    require(("rows" in facts) == have_rows, "clusters of another kind")
     if isinstance(fresh, VectorClusters):
-        clusters: VectorClusters = grown(fresh, "slots", len(pool.slots))
-        clusters.block[:] = fresh.empty
-        clusters.block[used] = reals_of(facts, "rows", (len(used), fresh.block.shape[1]))
+        clusters = _rows_of(facts, fresh, pool, used)
         if clusters.coarse.shape[1]:
             coarsen_rows(family, clusters.block, clusters.coarse)
         return clusters
@@ -83,7 +85,16 @@ def clusters_of(
         counted = np.ones(len(learned.counts), bool)
     index = _index_of(facts, counted, pool, used, named)
     sizes = _sizes_of(facts, index, pool, index.distinct if named else index.types)
-    return type(fresh)(index, sizes, learned)
+    if not isinstance(fresh, VectoredClusters):
+        return type(fresh)(index, sizes, learned)
+    return VectoredClusters(index, sizes, learned, _rows_of(facts, fresh.beside, pool, used))
+
+
+def _rows_of(facts: Facts, fresh: VectorClusters, pool: Pool, used: np.ndarray) -> VectorClusters:
+    clusters = grown(fresh, "slots", len(pool.slots))
+    clusters.block[:] = fresh.empty
+    clusters.block[used] = reals_of(facts, "rows", (len(used), fresh.block.shape[1]))
+    return clusters
 
 
 def _counts_of(facts: Facts) -> tuple[np.ndarray, np.ndarray, float]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from streamdp.beam.clusters.beside import VectoredClusters
 from streamdp.beam.clusters.categories import CategoryClusters
 from streamdp.beam.clusters.index import Index
 from streamdp.beam.clusters.sizes import more_classes, new_sizes
@@ -32,13 +33,20 @@ SIZES = {
 def new_clusters(likelihood: Likelihood) -> WordClusters | VectorClusters:
     """No cluster's statistics."""
     if isinstance(likelihood, VectorFamily):
-        empty = likelihood.empty_row()
-        sizes = {**SIZES, "width": len(empty), "coarse": likelihood.coarse}
-        return made(VectorClusters, sizes, empty=empty, block=np.tile(empty, (SLOTS, 1)))
+        return _new_rows(likelihood, likelihood.coarse)
     index, by_size = made(Index, SIZES), new_sizes(SLOTS, SLOTS, 16 * SLOTS)
-    if isinstance(likelihood, Categorical):
-        return CategoryClusters(index, by_size, made(FieldsLearned, SIZES))
-    return WordClusters(index, by_size, made(Learned, SIZES))
+    if not isinstance(likelihood, Categorical):
+        return WordClusters(index, by_size, made(Learned, SIZES))
+    learned, beside = made(FieldsLearned, SIZES), likelihood.vector
+    if beside is None:
+        return CategoryClusters(index, by_size, learned)
+    return VectoredClusters(index, by_size, learned, _new_rows(beside, 0))
+
+
+def _new_rows(family: VectorFamily, coarse: int) -> VectorClusters:
+    empty = family.empty_row()
+    sizes = {**SIZES, "width": len(empty), "coarse": coarse}
+    return made(VectorClusters, sizes, empty=empty, block=np.tile(empty, (SLOTS, 1)))
 
 
 def new_state(model: Model, likelihood: Likelihood) -> State:

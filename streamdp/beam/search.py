@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from streamdp.beam.clusters.beside import VectoredClusters
 from streamdp.beam.clusters.words import WordClusters
 from streamdp.beam.data.choice import Choice, Scores, Walk, WordScores
 from streamdp.beam.data.pool import ALIVE, VACANT
@@ -160,6 +161,8 @@ class BeamSearch:
         ):
             longest = power_of_two(max(longest, 16))
             sizes = {**NO_SCORES, "slots": slots, "classes": classes, "longest": longest, "words": vocabulary}
+            if isinstance(clusters, VectoredClusters):
+                sizes["looked"] = len(clusters.beside.empty)
             fresh = made(WordScores, sizes)
             if isinstance(held, WordScores):
                 fresh.counters[...] = held.counters

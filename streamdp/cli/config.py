@@ -24,6 +24,7 @@ from streamdp.records import Position, Record, Reject, holds_categories
 from streamdp.settings import Settings
 from streamdp.settings.assemble import (
     ANY,
+    BESIDE_WEIGHT,
     LONG,
     build_likelihood,
     build_prior,
@@ -60,7 +61,12 @@ def automatic(settings: Settings) -> list[str]:
     sparse, found = is_sparse(settings), []
     if sparse is not False:
         what = "categories" if settings.of_categories else "texts"
-        found.append(f"{what}: {build_likelihood(settings, None)}, {build_prior(settings, True)}")
+        beside = settings.of_vector_beside
+        family = build_likelihood(settings, ANY if beside else None)
+        found.append(f"{what}: {family}, {build_prior(settings, True)}")
+        if beside:
+            weight = BESIDE_WEIGHT if settings.vector_weight is None else settings.vector_weight
+            found.append(f"vector beside them: {type(family.of_vectors).__name__}, weight {weight:g}")
     if sparse is not True:
         held = warmup_length(settings)
         scale = f", its scale learned from the first {held} vectors" if held else ""
@@ -175,14 +181,14 @@ def _read_as(settings: Settings, record: Record, encoder: Encoder | None) -> str
         return f"texts, from {settings.text_field!r}{without}"
     if isinstance(record.value, dict):
         names = ", ".join(map(repr, sorted(record.value)[:8]))
-        if isinstance(encoder, CategoryEncoder) and (encoder.names.texts or encoder.names.numbers):
-            kinds = zip(("categories", "words of", "numbers of"), encoder.names, strict=True)
+        if isinstance(encoder, CategoryEncoder) and any(encoder.names[1:]):
+            kinds = zip(("categories", "words of", "numbers of", "vector"), encoder.names, strict=True)
             return "; ".join(f"{what} {', '.join(map(repr, fields))}" for what, fields in kinds if fields)
         if holds_categories(record.value):
             return f"{len(record.value)} fields, as categories: {names}"
         more = "counts of words" if isinstance(encoder, WordEncoder) else "numbers"
         return f"{len(record.value)} features, as {more}: {names}"
-    return f"vectors of {len(record.value)} numbers, from {settings.vector_field!r}"
+    return f"vectors of {len(record.value)} numbers, from {settings.vector_name!r}"
 
 
 def _report_times(settings: Settings, taken: Sequence[Record]) -> None:

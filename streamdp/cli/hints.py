@@ -69,7 +69,7 @@ def _of_fields(data: bytes, settings: Settings) -> str:
     spoken = {settings.time_field, settings.id_field, *settings.kept}
     for flag, begin, wanted in (
         ("--text-field", b'"', settings.text_field),
-        ("--vector-field", b"[", settings.vector_field),
+        ("--vector-field", b"[", settings.vector_name),
     ):
         written = {name: bytes(value) for name, value in found.items() if name not in spoken}
         lengths = {name: len(value) for name, value in written.items() if value.startswith(begin)}

@@ -114,7 +114,7 @@ def _shape(
     settings: Settings, names: list[str], numbers: set[str]
 ) -> Callable[[dict[str, Any]], dict[str, Any]]:
     """Keep rows with a text, a vector or features; else make all numbers features."""
-    values = {settings.text_field, settings.vector_field, settings.features_field}
+    values = {settings.text_field, settings.vector_name, settings.features_field}
     if values & set(names) or settings.of_categories:
         return lambda row: row
     others = {settings.time_field, settings.id_field, TRUTH, *settings.kept}

@@ -135,7 +135,8 @@ def _values(engine: Engine, names: list[str] | None) -> Iterator[Row]:
     if held is None or held.batch.vectors is None:
         return
     for (row, place), value in np.ndenumerate(held.batch.vectors):
-        yield held.first + row, place, names[place] if names else None, float(value)
+        if not np.isnan(value):  # of a record without a vector
+            yield held.first + row, place, names[place] if names else None, float(value)
 
 
 def _as_lines(columns: tuple[str, ...], rows: list[Row]) -> bytes:

@@ -90,7 +90,9 @@ def _records(count: int, names: FieldNames) -> list[Value]:
     generator = random.Random(0)  # noqa: S311 - records to compile with
     fields = names.all or ("one", "two", "three")
 
-    def value(name: str) -> str | float:
+    def value(name: str) -> str | float | list[float]:
+        if name in names.vectors:
+            return [1.0, generator.random()]
         if name in names.texts:
             return " ".join(generator.choices("abcdefgh", k=8))
         return generator.random() if name in names.numbers else "abc"[generator.randrange(3)]
@@ -104,7 +106,7 @@ def _records(count: int, names: FieldNames) -> list[Value]:
 def _as_read(settings: Settings, values: list[Value]) -> Texts | list[Record | Reject]:
     """Texts or vectors as they are read from lines of JSON; texts from lines of a log, for their stream."""
     text = isinstance(values[0], str)
-    field = settings.text_field if text else settings.vector_field
+    field = settings.text_field if text else settings.vector_name
     lines = [msgspec.json.encode({field: value}) for value in values]
     if settings.of_lines:
         lines = [str(value).encode() for value in values]

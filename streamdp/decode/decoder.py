@@ -72,6 +72,8 @@ class Decoder:
     ) -> None:
         if format not in get_args(Format):
             raise ValueError(f"format must be one of {', '.join(get_args(Format))}, not {format!r}")
+        if format in DELIMITERS and categories is not None and categories.vectors:
+            raise ValueError(f"vector_field: a cell of {format} holds no vector: use lines of JSON")
         if max_bytes < 1:
             raise ValueError(f"max_bytes must be at least 1, not {max_bytes}")
         self.format: Format = format

@@ -158,7 +158,7 @@ def plain_value(value: msgspec.Raw, name: str, out_of_range: str) -> Any:
 
 
 class CategoryObjects:
-    """Reads JSON objects; what their fields hold are categories, texts and numbers.
+    """Reads JSON objects; what their fields hold are categories, texts and numbers, and a vector.
 
     Parameters
     ----------
@@ -170,6 +170,7 @@ class CategoryObjects:
 
     def __init__(self, fields: Fields, named: FieldNames = ALL_CATEGORIES) -> None:
         self._fields, self._named, self._numbers = fields, named.all, frozenset(named.numbers)
+        self._vectors = frozenset(named.vectors)
 
     def read(self, data: bytes) -> Parts:
         """Return the value, time, id and kept fields; raises RefusedError or UnicodeDecodeError."""
@@ -184,6 +185,9 @@ class CategoryObjects:
         for name in names:
             plain = plain_value(found[name], name, "not_finite") if name in found else None
             if plain is None or plain == "":
+                continue
+            if name in self._vectors:
+                value[name] = vector_value(plain, name)
                 continue
             try:
                 number = name in self._numbers and isinstance(plain, float)

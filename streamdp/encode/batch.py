@@ -1,4 +1,4 @@
-"""Encoded records side by side: word counts or vectors, and when they happened."""
+"""Encoded records side by side: word counts, vectors or both, and when they happened."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _tally = Bound(tally)
 
 @dataclass(frozen=True, eq=False)
 class Batch:
-    """Records in time order: word counts or vectors.
+    """Records in time order: word counts, vectors, or word counts with a vector beside them.
 
     Parameters
     ----------
@@ -28,7 +28,7 @@ class Batch:
         Record i has the distinct words ``words[offsets[i]:offsets[i + 1]]`` and their counts (>= 1); int64
         of shape (n + 1,), int32, int32. The beam wants words of count one first in each record.
     vectors
-        Shape (n, D), float64; None for words.
+        Shape (n, D), float64; None for words. Beside words, a record without one has NaN.
     times
         Event times in seconds, shape (n,), float64, non-decreasing; None where there are none.
     """
@@ -63,11 +63,14 @@ class Batch:
         stamps = [batch.times for batch in batches if batch.times is not None]
         times = np.concatenate(stamps) if len(stamps) == len(batches) else None
         rows = [batch.vectors for batch in batches if batch.vectors is not None]
-        if rows:
-            if len(rows) < len(batches):
-                raise ValueError("vectors and word counts cannot be in one batch")
-            return cls(vectors=np.concatenate(rows), times=times)
-        return cls(*join_bags([(batch.offsets, batch.words, batch.counts) for batch in batches]), times=times)
+        filled = [batch for batch in batches if batch.size]
+        if (rows and len(rows) < len(batches)) or len({batch.sparse for batch in filled}) > 1:
+            raise ValueError("records with and without vectors, or words, cannot be in one batch")
+        vectors = np.concatenate(rows) if rows else None
+        if filled and filled[0].dense:
+            return cls(vectors=vectors, times=times)
+        bags = join_bags([(batch.offsets, batch.words, batch.counts) for batch in batches])
+        return cls(*bags, vectors, times)
 
     @property
     def size(self) -> int:
@@ -76,18 +79,18 @@ class Batch:
 
     @property
     def sparse(self) -> bool:
-        """Whether the records are word counts."""
-        return self.vectors is None
+        """Whether the records are word counts, maybe with vectors beside them."""
+        return self.vectors is None or len(self.offsets) > 1
 
     @property
     def dense(self) -> bool:
-        """Whether the records are vectors."""
-        return self.vectors is not None
+        """Whether the records are vectors alone."""
+        return not self.sparse
 
     @property
     def sizes(self) -> np.ndarray:
         """Tokens of every record, or numbers of its vector, shape (n,), int64."""
-        if self.vectors is not None:
+        if self.vectors is not None and self.dense:
             return np.full(self.size, self.vectors.shape[1])
         sizes = np.empty(self.size, np.int64)
         offsets = np.ascontiguousarray(self.offsets, np.int64)
@@ -108,10 +111,11 @@ class Batch:
         """The records from ``start`` up to ``stop`` (the end), without copying words or vectors."""
         stop = self.size if stop is None else min(stop, self.size)
         times = None if self.times is None else self.times[start:stop]
-        if self.vectors is not None:
-            return Batch(vectors=self.vectors[start:stop], times=times)
+        vectors = None if self.vectors is None else self.vectors[start:stop]
+        if self.dense:
+            return Batch(vectors=vectors, times=times)
         a, b = self.offsets[start], self.offsets[stop]
-        return Batch(self.offsets[start : stop + 1] - a, self.words[a:b], self.counts[a:b], times=times)
+        return Batch(self.offsets[start : stop + 1] - a, self.words[a:b], self.counts[a:b], vectors, times)
 
     def take(self, order: np.ndarray) -> Batch:
         """The records of the given numbers, in that order; the i-th of them happens at the i-th time.
@@ -119,13 +123,14 @@ class Batch:
         So the times do not decrease, whatever the order.
         """
         times = None if self.times is None else self.times[: len(order)]
-        if self.vectors is not None:
-            return Batch(vectors=self.vectors[order], times=times)
+        vectors = None if self.vectors is None else self.vectors[order]
+        if self.dense:
+            return Batch(vectors=vectors, times=times)
         lengths = self.lengths[order]
         offsets = np.zeros(len(order) + 1, np.int64)
         np.cumsum(lengths, out=offsets[1:])
         places = np.repeat(self.offsets[:-1][order] - offsets[:-1], lengths) + np.arange(offsets[-1])
-        return Batch(offsets, self.words[places], self.counts[places], times=times)
+        return Batch(offsets, self.words[places], self.counts[places], vectors, times)
 
 
 def join_bags(parts: Sequence[BagArrays]) -> BagArrays:

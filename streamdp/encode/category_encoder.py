@@ -7,6 +7,7 @@ import math
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, TypeVar
 
 import numpy as np
@@ -14,11 +15,13 @@ import numpy as np
 from streamdp.decode.fields import plain_float
 from streamdp.encode.bags import leave_out
 from streamdp.encode.batch import Batch
+from streamdp.encode.beside import VectorBeside
 from streamdp.encode.order import refuse
 from streamdp.encode.stop_words import mark
 from streamdp.encode.text import Tokenizer, TooManyTokens
 from streamdp.encode.vocabulary import LONGEST, BagEncoder, Vocabulary, short
 from streamdp.kernels.jit import Bound
+from streamdp.likelihoods.base import Moments
 from streamdp.likelihoods.categorical import RECORD, TEXT
 from streamdp.records import ALL_CATEGORIES, FieldNames, Record, Reject, written
 
@@ -128,7 +131,7 @@ EVERY = ""
 
 
 class CategoryEncoder(BagEncoder):
-    """Mappings from names of fields to what they hold. Values may come at any time.
+    """Mappings from names of fields to what they hold, and maybe a vector. Values may come at any time.
 
     Parameters
     ----------
@@ -141,8 +144,10 @@ class CategoryEncoder(BagEncoder):
     stop_words
         As for :class:`~streamdp.encode.word_encoder.WordEncoder`.
     cuts
-        By numeric field, see :class:`Intervals`. None: records wait until
-        :meth:`learn` divides the numbers of those that have come.
+        By numeric field, see :class:`Intervals`. None: where there are numbers, or a vector, records wait
+        until :meth:`learn` divides the numbers of those that have come.
+    dimension
+        Of the vector beside the other fields; None: not known yet.
     """
 
     kind = "categories"
@@ -155,6 +160,7 @@ class CategoryEncoder(BagEncoder):
         cuts: Mapping[str, Sequence[float | None]] | None = None,
         stop_words: str = "none",
         *,
+        dimension: int | None = None,
         frozen: bool = False,
     ) -> None:
         super().__init__(vocabulary, stop_words, frozen=frozen)
@@ -167,17 +173,28 @@ class CategoryEncoder(BagEncoder):
         vocabulary.fixed = 2 if names.texts else 1
         self._fields: dict[str, str] = {}
         self._waiting: list[tuple[dict[str, Any], dict[str, float], list[str]]] = []
-        self._intervals: dict[str, Intervals] | None = None if names.numbers else {}
+        self._intervals: dict[str, Intervals] | None = None if names.numbers or names.vectors else {}
+        self.beside = VectorBeside(names.vectors[0], dimension) if names.vectors else None
+        """The vectors of the records, where they have any."""
         if cuts is not None:
             self._intervals = {name: Intervals(_escaped(name), found) for name, found in cuts.items()}
 
     @property
     def waits(self) -> bool:
-        """Whether records wait for numbers to be divided."""
+        """Whether records wait for numbers to be divided, or for the first vector."""
         return self._intervals is None
 
-    def learn(self) -> None:
-        """Divide numbers where those that have come so far are dense, and encode these."""
+    @property
+    def knows_all(self) -> bool:
+        """Whether no more records need to wait: there are no numbers, and a vector has come."""
+        return not self.names.numbers and self.beside is not None and self.beside.dimension is not None
+
+    def learn(self) -> Moments | None:
+        """Divide numbers where those that have come so far are dense, and encode these.
+
+        Returns what the family of the vector beside them is made from, None where there is none.
+        """
+        moments = None if self.beside is None else self.beside.moments
         if self._intervals is None:
             found: dict[str, list[float]] = {name: [] for name in self.names.numbers}
             for _, numbers, _ in self._waiting:
@@ -187,6 +204,12 @@ class CategoryEncoder(BagEncoder):
             for parts in self._waiting:
                 self._encode(*parts)
             self._waiting = []
+        return moments
+
+    def take(self, times: np.ndarray) -> Batch:
+        """The batch, with the event time of each of its records; a new one is begun."""
+        batch = super().take(times)
+        return batch if self.beside is None else replace(batch, vectors=self.beside.take(times))
 
     def add_all(self, records: Iterable[Record]) -> list[Reject | None]:
         """Append records to the batch, or say of each why it cannot be clustered."""
@@ -205,8 +228,11 @@ class CategoryEncoder(BagEncoder):
             return refuse(record, "not_finite", str(error))
         except ValueError as error:
             return refuse(record, "wrong_type", str(error))
-        if not (categories or numbers or words):
+        vector = None if self.beside is None else value.get(self.beside.field)
+        if vector is None and not (categories or numbers or words):
             return refuse(record, "empty", "none of the fields has a value")
+        if self.beside is not None and (wrong := self.beside.add(record, vector)) is not None:
+            return wrong
         if self._intervals is None:
             self._waiting.append((categories, numbers, words))
         elif not self._encode(categories, numbers, words):
@@ -245,7 +271,7 @@ class CategoryEncoder(BagEncoder):
         if held:
             ids += [TEXT, *(word for word, _ in held)]
             counts += [sum(count for _, count in held), *(count for _, count in held)]
-        if len(ids) == 1 and not self.names.numbers:
+        if len(ids) == 1 and not (self.names.numbers or self.names.vectors):
             return False
         self._held.append((np.array([0, len(ids)]), np.array(ids, np.int32), np.array(counts, np.int32)))
         return True
@@ -281,13 +307,22 @@ class CategoryEncoder(BagEncoder):
         return self.vocabulary.add(value) if number is None else number
 
     def sizes(self, batch: Batch) -> np.ndarray:
-        """By how many parts the novelty of each record is divided, shape (n,): its values and words."""
-        return np.asarray((batch.sizes - 1) // 2)
+        """By how many parts the novelty of each record is divided, shape (n,).
+
+        Its values and words, and the numbers of its vector.
+        """
+        parts = np.asarray((batch.sizes - 1) // 2)
+        if batch.vectors is not None:
+            parts += batch.vectors.shape[1] * ~np.isnan(batch.vectors[:, 0])
+        return parts
 
     def for_scoring(self) -> CategoryEncoder:
         """An encoder that knows the same fields and values and learns none."""
         names, tokenizer = self.names, self.tokenizer
-        made = CategoryEncoder(self.vocabulary, names, tokenizer, self.cuts, self.stop_words, frozen=True)
+        dimension = None if self.beside is None else self.beside.dimension
+        made = CategoryEncoder(
+            self.vocabulary, names, tokenizer, self.cuts, self.stop_words, dimension=dimension, frozen=True
+        )
         made.stops.seen[:] = self.stops.seen
         return made
 
@@ -298,13 +333,16 @@ class CategoryEncoder(BagEncoder):
 
     def dump(self) -> dict[str, Any]:
         """Everything that must be known to encode the next record, as plain values."""
-        return {
+        stored: dict[str, Any] = {
             "kind": "categories",
-            "names": tuple(self.names),
+            "names": self.names[:3],
             "cuts": self.cuts,
             "vocabulary": self.vocabulary.dump(),
             "languages": self.languages,
         }
+        if self.beside is not None:
+            stored |= {"names": tuple(self.names), "dimension": self.beside.dimension}
+        return stored
 
 
 class _NotFiniteError(ValueError):

@@ -51,7 +51,13 @@ def load_encoder(stored: dict[str, Any], settings: Settings) -> Encoder:
     encoder: BagEncoder
     if stored["kind"] == "categories":
         names = FieldNames(*map(tuple, stored["names"]))
-        encoder = CategoryEncoder(vocabulary, names, tokenizer, stored["cuts"], settings.stop_words)
+        dimension = stored.get("dimension")
+        require(
+            dimension is None or (type(dimension) is int and dimension > 0), "the dimension is out of range"
+        )
+        encoder = CategoryEncoder(
+            vocabulary, names, tokenizer, stored["cuts"], settings.stop_words, dimension=dimension
+        )
     else:
         require(stored["kind"] == "words", "records of another kind")
         encoder = WordEncoder(tokenizer, vocabulary, settings.stop_words)
@@ -84,7 +90,7 @@ def decoder_of(settings: Settings, input_format: Format) -> Decoder:
         return Decoder(
             input_format,
             text_field=settings.text_field,
-            vector_field=settings.vector_field,
+            vector_field=settings.vector_name,
             features_field=settings.features_field,
             time_field=settings.time_field,
             time_unit=settings.time_unit,
@@ -237,7 +243,8 @@ def _check_dimension(dimension: Any, names: Any, moments: Moments | None) -> Non
 def check_encoder(encoder: Encoder | None, moments: Moments | None) -> None:
     """Raise UnsoundError unless an encoder is sound, and goes with the moments of vectors."""
     if isinstance(encoder, BagEncoder):
-        require(moments is None, "words with moments")
+        beside = isinstance(encoder, CategoryEncoder) and encoder.beside is not None
+        require(beside or moments is None, "words with moments")
         _check_vocabulary(encoder.vocabulary)
         if isinstance(encoder, CategoryEncoder):
             _check_fields(encoder)

@@ -48,13 +48,16 @@ def counts_of(x: Mapping[Any, Any]) -> dict[str, float]:
     return counts
 
 
-def categories_of(x: Mapping[Any, Any]) -> dict[str, str]:
-    """Categories by field; None is none. ValueError, with what is wrong, for a value that is no category."""
-    found = {}
+def categories_of(x: Mapping[Any, Any], beside: tuple[str, ...] = ()) -> dict[str, Any]:
+    """Categories by field; None is none. ValueError, with what is wrong, for a value that is no category.
+
+    Of the fields ``beside`` they are vectors, which become lists.
+    """
+    found: dict[str, Any] = {}
     for name, value in x.items():
         if value is not None:
             try:
-                found[str(name)] = written(value)
+                found[str(name)] = [float(number) for number in value] if name in beside else written(value)
             except ValueError as error:
                 raise ValueError(f"feature {name!r} {error}") from None
     return found

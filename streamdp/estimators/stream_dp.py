@@ -246,7 +246,8 @@ class StreamDP(Clusterer):
     def _record(self, x: Any, t: float | None) -> Record:
         """A record of categories, or of words: counts where features are given."""
         if isinstance(x, Mapping):
-            x = categories_of(x) if self._kind == CATEGORICAL else counts_of(x)
+            beside = self._blueprint().settings.field_names.vectors
+            x = categories_of(x, beside) if self._kind == CATEGORICAL else counts_of(x)
         return Record(x, {}, time=t)
 
     def learn_many(self, X: Any) -> None:

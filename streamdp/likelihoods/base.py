@@ -65,6 +65,11 @@ class Likelihood(ABC):
         """The family with these parameters, the others as the records suggest; by default, as they are."""
         return cls(**given)
 
+    @property
+    def of_vectors(self) -> Any:
+        """The family of what is a vector of each record: of all of it, of a part, or None."""
+        return None
+
     @abstractmethod
     def terms(self) -> Any:
         """What the stream's kernels read: a named tuple, whose class says which kernels are meant."""

@@ -221,6 +221,11 @@ class VectorFamily(Likelihood):
         return cls(len(moments.mean), **given)
 
     @property
+    def of_vectors(self) -> Self:
+        """Itself: a record is a vector."""
+        return self
+
+    @property
     def width(self) -> int:
         """Numbers in a row of statistics."""
         return self.row.width(self.dimension)

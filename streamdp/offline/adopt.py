@@ -335,7 +335,7 @@ def carry_out(stream: Stream, plan: Arrangement, *, with_events: bool) -> Iterat
         state, scores = search.state, search.scores
         move_records(search.model, state, scores, recent, out, records, changes.seqs, into, changes.shares)
 
-    longest = int(np.diff(chosen.offsets).max(initial=1)) if chosen.vectors is None else 1
+    longest = int(np.diff(chosen.offsets).max(initial=1)) if chosen.sparse else 1
     yield from run_looks(search, move, len(changes.seqs), len(changes.seqs), longest, with_events)
     if with_events:
         minted = changes.minted + np.arange(len(plan.founders))

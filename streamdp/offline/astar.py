@@ -25,7 +25,7 @@ from streamdp.offline.kernels.astar import (
     search,
 )
 from streamdp.offline.kernels.completion import COUNTS, JOINT, PREDICTIVE, REPLICA, SUMS, SUPPORT, Heuristic
-from streamdp.offline.kernels.store import FIRST_SLOT, Store, WordStore, prepare
+from streamdp.offline.kernels.store import FIRST_SLOT, BesideStore, Store, WordStore, prepare
 from streamdp.offline.prepare import Data, log_coefficients, new_store, word_totals
 from streamdp.priors import by_distance, by_order
 from streamdp.priors.base import Prior, cluster_sizes
@@ -80,6 +80,13 @@ def with_long_tables(store: Store, likelihood: Likelihood, base: np.ndarray | No
     if "mass" in longer._fields:
         longer = longer._replace(mass=store.terms.mass)
     return store._replace(terms=longer)
+
+
+def _bounds_beside(vectors: np.ndarray, family: VectorFamily) -> np.ndarray:
+    """Of the vectors beside words, 0 where there is none; in any order, each record is bound by itself."""
+    bounds, has = np.zeros(len(vectors)), ~np.isnan(vectors[:, 0])
+    bounds[has] = family.upper_bounds(vectors[has])
+    return bounds
 
 
 def new_heuristic(
@@ -238,7 +245,10 @@ class Search:
         self.link_weights = all_link_weights(prior, data, options.distances)
         if isinstance(likelihood, BagFamily):
             given = store.terms, store.offsets, store.words, store.counts
-            most = likelihood.upper_bounds(*given)[self.order]
+            most = likelihood.upper_bounds(*given)
+            if isinstance(store, BesideStore):
+                most = most + store.weight * _bounds_beside(store.beside.vectors, likelihood.of_vectors)
+            most = most[self.order]
         else:
             assert isinstance(likelihood, VectorFamily)
             most = likelihood.upper_bounds(store.vectors[self.order])

@@ -178,8 +178,10 @@ def summaries(collection: Collection, labels: np.ndarray) -> ClusterList:
                 first_seq=int(members[0]),
                 last_seq=int(members[-1]),
                 weight=0.0,
-                words=words.get(int(labels[members[0]]), []) if batch.vectors is None else None,
-                mean=None if batch.vectors is None else batch.vectors[members].mean(axis=0).tolist(),
+                words=words.get(int(labels[members[0]]), []) if batch.sparse else None,
+                mean=None
+                if batch.vectors is None or batch.sparse
+                else batch.vectors[members].mean(axis=0).tolist(),
             )
         )
     return ClusterList(sorted(found, key=lambda c: (-c.size, c.cluster)))
@@ -188,7 +190,7 @@ def summaries(collection: Collection, labels: np.ndarray) -> ClusterList:
 def _telling_words(collection: Collection, labels: np.ndarray) -> dict[int, list[tuple[str, int]]]:
     """By cluster, words that are frequent in it and rare among the clusters (tf-idf), or telling values."""
     batch, names = collection.encoded.batch, collection.encoded.encoder.words
-    if batch.vectors is not None or names is None:
+    if batch.dense or names is None:
         return {}
     owner = np.repeat(labels, np.diff(batch.offsets)).astype(np.int64)
     cells, where = np.unique(owner * len(names) + batch.words, return_inverse=True)

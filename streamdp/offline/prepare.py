@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,9 +11,10 @@ from streamdp.encode.batch import Batch
 from streamdp.likelihoods import BagFamily, Likelihood, VectorFamily
 from streamdp.likelihoods.words import SharedBase
 from streamdp.offline.anchors import Anchors
+from streamdp.offline.kernels import beside as _beside_words  # noqa: F401 - it implements what is done
 from streamdp.offline.kernels import vectors as _vectors  # noqa: F401 - it implements what is done
 from streamdp.offline.kernels import words as _words  # noqa: F401 - to a store, and so does this
-from streamdp.offline.kernels.store import Store, WordStore, vector_store, word_store
+from streamdp.offline.kernels.store import Store, VectorStore, WordStore, vector_store, word_store
 
 FIRST_CAPACITY = 64
 
@@ -60,12 +62,31 @@ def new_store(
     if not isinstance(likelihood, BagFamily):
         raise ValueError(f"{name} is neither a family of words nor of vectors")
     _check_words(data)
+    beside = _beside(data, likelihood, capacity, anchors)
     if anchors is not None:
-        data = Batch.concatenate([data, anchors.words])
+        data = Batch.concatenate([replace(data, vectors=None), anchors.words])
     offsets, words = np.ascontiguousarray(data.offsets, np.int64), np.ascontiguousarray(data.words, np.int32)
     counts = np.ascontiguousarray(data.counts, np.int32)
     terms = _bag_terms(likelihood, offsets, words, counts, base)
-    return word_store(terms, offsets, words, counts, capacity, places)
+    return word_store(terms, offsets, words, counts, capacity, places, beside)
+
+
+def _beside(
+    data: Data, likelihood: BagFamily, capacity: int, anchors: Anchors | None
+) -> tuple[VectorStore, float] | None:
+    """The vectors beside words, and their weight, where the likelihood has a family of them."""
+    family = likelihood.of_vectors
+    if (family is None) != (data.vectors is None):
+        raise ValueError(
+            "the likelihood and the records must both have a vector beside the words, or neither"
+        )
+    if family is None or data.vectors is None:
+        return None
+    rows, has = data.vectors.astype(family.dtype), ~np.isnan(data.vectors[:, 0])
+    rows[has] = _rows(data.vectors[has], family)
+    frozen = None if anchors is None else anchors.rows
+    store = vector_store(family.terms(), rows, family.width, capacity, frozen)
+    return store, float(getattr(likelihood, "weight", 1.0))
 
 
 def new_terms(store: Any, likelihood: Likelihood, base: np.ndarray | None = None) -> Any:

@@ -157,7 +157,7 @@ class Solution:
 
 def problem_of(settings: Settings, encoded: Encoded, distances: np.ndarray | None = None) -> Problem:
     """What is clustered, and under which model."""
-    batch, sparse = encoded.batch, encoded.moments is None
+    batch, sparse = encoded.batch, encoded.batch.sparse
     dated = batch.times is not None and bool(batch.times.any())
     settings = offline_settings(meant_for(settings, encoded.encoder), sparse, dated)
     likelihood = build_likelihood(settings, encoded.moments)

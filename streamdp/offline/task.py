@@ -79,9 +79,9 @@ def frozen_of(search: BeamSearch, held: Labelled, prior: Prior, likelihood: Like
     words, rows = Batch(), None
     if isinstance(state.clusters, WordClusters):
         words = _words(state.clusters, found, held.batch)
-    else:
-        assert isinstance(likelihood, VectorFamily)
-        rows = _rows(state, found, held.batch, likelihood, getattr(search.likelihood, "forget", 1.0))
+    family = likelihood.of_vectors
+    if family is not None:
+        rows = _rows(state, found, held.batch, family, getattr(search.likelihood, "forget", 1.0))
     positions = held.first + np.arange(len(held.labels), dtype=np.float64)
     if (linked := by_distance(prior)) is not None and linked.unit == "seconds":
         assert held.batch.times is not None
@@ -146,12 +146,16 @@ def _rows(state: State, found: _Slots, batch: Batch, likelihood: VectorFamily, f
         )
     assert batch.vectors is not None
     terms = likelihood.terms()
-    rows: np.ndarray = state.clusters.block[found.slots].copy()
+    clusters = state.clusters
+    block = clusters.beside.block if isinstance(clusters, WordClusters) else clusters.block
+    rows: np.ndarray = block[found.slots].copy()
     for row, members in zip(rows, found.members, strict=True):
         if forget ** len(members) < FORGOTTEN:
             clear_entry(terms, row)
             continue
         for i in members[::-1].tolist():
+            if np.isnan(batch.vectors[i, 0]):
+                continue
             remove_entry(terms, row, np.array(batch.vectors[i], np.float64))
             if forget < 1.0:
                 for part in ("count", "spread"):

@@ -10,7 +10,7 @@ import msgspec
 if TYPE_CHECKING:
     import numpy as np
 
-Value: TypeAlias = "str | Sequence[float] | np.ndarray | Mapping[str, float] | Mapping[str, str | float]"
+Value: TypeAlias = "str | Sequence[float] | np.ndarray | Mapping[str, float] | Mapping[str, Any]"
 """A text, a vector, features that are numbers, or fields of several kinds: what is clustered."""
 
 Kind = Literal["texts", "categories", "vectors", "lines"]
@@ -86,28 +86,40 @@ def plain(record: Any, position: Position) -> Record | Reject:
 
 
 def holds_categories(value: Any) -> bool:
-    """Whether a value is a mapping of which some value is a text: then all of them are categories."""
+    """Whether a value is a mapping to a text or a vector among others: then all of them are fields."""
     if isinstance(value, str | list) or not isinstance(value, Mapping):
         return False
-    return str in set(map(type, value.values())) or any(isinstance(found, str) for found in value.values())
+    kinds = set(map(type, value.values()))
+    return str in kinds or any(issubclass(kind, str) or _is_sequence(kind) for kind in kinds)
 
 
-def _part(found: Any) -> str | float:
-    """A category as it is written, or a number that is none."""
+def _is_sequence(kind: type) -> bool:
+    """Whether values of a type are vectors, such as lists and arrays."""
+    return hasattr(kind, "__len__") and not issubclass(kind, str | bytes | Mapping)
+
+
+def _part(found: Any) -> str | float | list[float]:
+    """A category as it is written, a number that is none, or a vector."""
+    if _is_sequence(type(found)):
+        return list(map(float, found))
     return float(found) if isinstance(found, float) and not found.is_integer() else written(found)
 
 
 class FieldNames(NamedTuple):
-    """What the fields of a record hold that has several; all are ``categories`` where none is named."""
+    """What the fields of a record hold that has several; all are ``categories`` where none is named.
+
+    ``vectors`` is the one field that holds a vector, or none.
+    """
 
     categories: tuple[str, ...] = ()
     texts: tuple[str, ...] = ()
     numbers: tuple[str, ...] = ()
+    vectors: tuple[str, ...] = ()
 
     @property
     def all(self) -> tuple[str, ...]:
         """Each once; none where all fields of a record are categories."""
-        return tuple(dict.fromkeys((*self.categories, *self.texts, *self.numbers)))
+        return tuple(dict.fromkeys((*self.categories, *self.texts, *self.numbers, *self.vectors)))
 
 
 ALL_CATEGORIES = FieldNames()

@@ -11,7 +11,13 @@ import numpy as np
 from streamdp.beam.data.state import FREQUENT_POSTINGS, MAX_SLACK, REVIEW_EVERY, TRIAL_NATS, Model
 from streamdp.beam.looks.adapt import LEAST
 from streamdp.errors import ConfigError
-from streamdp.likelihoods import Categorical, HierarchicalPitmanYor, Likelihood, VectorFamily
+from streamdp.likelihoods import (
+    Categorical,
+    HierarchicalPitmanYor,
+    Likelihood,
+    VectorFamily,
+    VonMisesFisher,
+)
 from streamdp.likelihoods.base import FULL, Moments
 from streamdp.lines.base import USUAL, Bounds, Terms
 from streamdp.lines.masks import Masks
@@ -30,6 +36,10 @@ PRIOR = "distance-dependent"
 SLACK_NATS = 10.0
 BESIDE_TEXTS = 10.0
 """The automatic concentration of records that have texts and other fields."""
+BESIDE_KAPPA = 0.8
+"""Concentration, by dimension, of the vectors of a cluster that stand beside other fields."""
+BESIDE_WEIGHT = 0.1
+"""Power of their likelihood: what a vector says is mostly what the other fields of its record say, too."""
 WARMUP = 200
 """Vectors from which location and scale are learned where they are automatic, or numbers to be divided."""
 NOTHING = Moments(np.zeros(0), np.zeros(0), np.zeros((0, 0)), np.zeros(()))
@@ -86,18 +96,24 @@ def build_likelihood(settings: Settings, moments: Moments | None) -> Likelihood:
     """
     kind = _name_of(settings, None if moments is None else len(moments.mean))
     found = _family(kind)
-    if found.sparse != (moments is None):
+    beside = kind == CATEGORICAL and settings.of_vector_beside
+    if (found.sparse and not beside) != (moments is None):
         what = "categories" if kind == CATEGORICAL else "texts" if found.sparse else "vectors"
         raise ConfigError(f"the {kind} likelihood is for {what}")
     if found.sparse and settings.normalise:
         raise ConfigError(
             f"normalise has no meaning with the {kind} likelihood: leave it out, or choose another"
         )
-    meant = {**found.settings, **({} if found.sparse and not settings.numbers else {"warmup": ""})}
+    waits = not found.sparse or beside or bool(settings.numbers)
+    meant = {**found.settings, **({"warmup": ""} if waits else {})}
     _refuse_unused(settings, _settings_of(True) | _settings_of(False), meant, f"the {kind} likelihood")
     given = {found.settings[name]: value for name, value in _given(settings, found.settings).items()}
     if kind == CATEGORICAL and settings.texts:
         given["text"] = HierarchicalPitmanYor(escape=given.get("escape", Categorical.escape))
+    if beside and moments is not None:
+        dimension = len(moments.mean)
+        given["vector"] = VonMisesFisher(dimension, BESIDE_KAPPA * dimension)
+        given["weight"] = BESIDE_WEIGHT if settings.vector_weight is None else settings.vector_weight
     try:
         return found.automatic(given, NOTHING if moments is None else moments)
     except (TypeError, ValueError) as error:

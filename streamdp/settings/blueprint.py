@@ -81,7 +81,7 @@ class Blueprint:
         if self.likelihood is not None:
             return self.likelihood
         settings = self.settings
-        if moments is not None and settings.refine_every:
+        if moments is not None and settings.refine_every and not settings.of_vector_beside:
             settings = _without_forgetting(settings)
         return build_likelihood(settings, moments)
 
@@ -89,7 +89,7 @@ class Blueprint:
         """Raise ConfigError where no model can be made, before any record is there."""
         self.settings.check()
         if self.sparse is not None:
-            self.likelihood_for(None if self.sparse else ANY)
+            self.likelihood_for(None if self.sparse and not self.settings.of_vector_beside else ANY)
         self.prior_for(sparse=self.sparse is not False)
         if self.settings.refine_every > self.settings.retain:
             raise ConfigError("refine_every: it is more than the records that --retain keeps")

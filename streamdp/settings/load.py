@@ -106,7 +106,7 @@ def differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
     A setting that one side does not know (a state of another release) counts as its default.
     """
     defaults = {field.name: _stored(field.default) for field in setting_fields()}
-    old = _under_new_names(old)
+    old, new = _under_new_names(old), _under_new_names(new)
     found = []
     for name in [*new, *(name for name in old if name not in new)]:
         before, after = (side.get(name, defaults.get(name, "no setting")) for side in (old, new))
@@ -155,7 +155,12 @@ def check_imports(stored: Mapping[str, Any], classes: Classes) -> None:
 
 
 def _under_new_names(stored: Mapping[str, Any]) -> dict[str, Any]:
-    return {RENAMED.get(name, name): value for name, value in stored.items()}
+    found = {RENAMED.get(name, name): value for name, value in stored.items()}
+    if "vector_weight" not in found and "vector_field" in found:  # of before a vector stood beside fields
+        beside = any(found.get(name) for name in ("fields", "texts", "numbers"))
+        if beside or found["vector_field"] == "vector":
+            found["vector_field"] = None
+    return found
 
 
 def _stored(value: Any) -> Any:

@@ -96,7 +96,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         ),
     ] = "auto"
     text_field: Annotated[Name, _input("field that holds the text")] = "text"
-    vector_field: Annotated[Name, _input("field that holds the dense vector")] = "vector"
+    vector_field: Annotated[
+        Name | None,
+        _input("field that holds the dense vector; auto: vector, or none beside categories, texts, numbers"),
+    ] = None
     features_field: Annotated[Name, _input("field that holds the mapping from feature name to number")] = (
         "features"
     )
@@ -230,6 +233,13 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         _model("factor on a cluster's statistics per record of its own, 1 for no forgetting"),
     ] = None
     warmup: Annotated[Whole | None, _model("vectors from which scales are learned at the start")] = None
+    vector_weight: Annotated[
+        Positive | None,
+        _model(
+            "how much a vector beside other fields counts for: power of its likelihood",
+            when={"of_vector_beside": "{name} is for a vector beside other fields: name its --vector-field"},
+        ),
+    ] = None
 
     beam: Annotated[Annotated[int, Meta(ge=1, le=256)], _search("hypotheses held", harmless=1)] = 8
     slack: Annotated[
@@ -331,13 +341,28 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     @property
     def of_categories(self) -> bool:
         """Whether the settings alone say that records are categories."""
-        named = self.likelihood == AUTO and bool(self.field_names.all)
+        named = self.likelihood == AUTO and self._has_fields
         return self.likelihood == CATEGORICAL or named
 
     @property
+    def _has_fields(self) -> bool:
+        return bool(self.fields or self.texts or self.numbers)
+
+    @property
+    def of_vector_beside(self) -> bool:
+        """Whether records have a vector beside other fields."""
+        return self.vector_field is not None and self.of_categories
+
+    @property
+    def vector_name(self) -> str:
+        """The field of vectors that are records by themselves."""
+        return self.vector_field or "vector"
+
+    @property
     def field_names(self) -> FieldNames:
-        """Which fields records have that are categories, texts and numbers."""
-        return FieldNames(self.fields, self.texts, self.numbers)
+        """Which fields records have that are categories, texts and numbers, and the vector beside them."""
+        vector = (self.vector_field,) if self.vector_field is not None and self._has_fields else ()
+        return FieldNames(self.fields, self.texts, self.numbers, vector)
 
     @property
     def of_tables(self) -> bool:
@@ -350,7 +375,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         uses = Counter(name for kind in self.field_names for name in set(kind))
         if uses and max(uses.values()) > 1:
             twice = ", ".join(repr(name) for name in sorted(uses) if uses[name] > 1)
-            raise ConfigError(f"fields, texts, numbers: {twice} cannot be two of these")
+            raise ConfigError(f"fields, texts, numbers, vector_field: {twice} cannot be two of these")
+        if self.of_vector_beside and not self._has_fields:
+            raise ConfigError("vector_field: name the fields, texts or numbers that count beside it")
 
 
 def setting_fields() -> tuple[Option, ...]:

@@ -251,7 +251,7 @@ def _check_names(df: DataFrame, keys: Sequence[str], orders: Sequence[str]) -> N
 
 def _shape(df: DataFrame, settings: Settings) -> Shape:
     """How the rows hold records. Raises ConfigError where they hold none."""
-    columns, named = set(df.columns), (settings.text_field, settings.vector_field, settings.features_field)
+    columns, named = set(df.columns), (settings.text_field, settings.vector_name, settings.features_field)
     if settings.of_categories and VALUE not in columns:
         return "fields"
     if not settings.of_categories and columns.intersection(named):

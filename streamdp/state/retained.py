@@ -192,8 +192,8 @@ class Retained:
     def erase(self, seqs: Iterable[int], often: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
         """Let go of what records say; returns the words that they had, and their counts.
 
-        Each keeps the one of its words that is the most frequent (``often``, by id), once. Vectors are held
-        from behind the last of these records on.
+        Each keeps the one of its words that is the most frequent (``often``, by id), once, and no vector
+        beside them. Vectors alone are held from behind the last of these records on.
         """
         held = self._joined()
         if held is None:
@@ -216,6 +216,10 @@ class Retained:
             lengths = np.bincount(batch.rows[stays], minlength=len(held.labels))
             offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
             left = replace(batch, offsets=offsets, words=batch.words[stays], counts=counts[stays])
+            if batch.vectors is not None:
+                vectors = batch.vectors.copy()
+                vectors[at] = np.nan
+                left = replace(left, vectors=vectors)
             kept = held._replace(batch=left)
         self.parts, self.count = deque([kept] if len(kept.labels) else []), len(kept.labels)
         return found
@@ -236,12 +240,15 @@ class Retained:
 
 def _sizes_of(batch: Batch) -> np.ndarray:
     """Bytes that each record counts for."""
+    numbers = np.zeros(batch.size, np.int64)
+    if batch.sparse:
+        numbers += np.diff(batch.offsets)
     if batch.vectors is not None:
-        return np.full(batch.size, _EACH * batch.vectors.shape[1] + AROUND)
-    return _EACH * np.diff(batch.offsets) + AROUND
+        numbers += batch.vectors.shape[1]
+    return _EACH * numbers + AROUND
 
 
 def _bytes_of(batch: Batch) -> int:
     """Bytes that all records count for."""
-    numbers = int(batch.offsets[-1] - batch.offsets[0]) if batch.vectors is None else batch.vectors.size
+    numbers = int(batch.offsets[-1] - batch.offsets[0]) + (0 if batch.vectors is None else batch.vectors.size)
     return _EACH * numbers + AROUND * batch.size

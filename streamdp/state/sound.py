@@ -16,6 +16,7 @@ import numpy as np
 from streamdp.beam.data.pool import ALIVE, VACANT
 from streamdp.beam.search import BeamSearch
 from streamdp.encode.batch import Batch
+from streamdp.encode.category_encoder import CategoryEncoder
 from streamdp.encode.encoders import Encoder
 from streamdp.encode.vector_encoder import HUGE, VectorEncoder
 from streamdp.encode.vocabulary import BagEncoder
@@ -209,17 +210,28 @@ def check_retained(held: Labelled, search: BeamSearch, encoder: Encoder) -> None
     within(labels, 0, int(counters.next_label), "the label of a record")
     _check_times(held)
     require(batch.sparse == encoder.sparse, "records of another kind")
-    if batch.vectors is not None:
-        require(batch.vectors.dtype == np.float64 and batch.vectors.ndim == 2, "vectors of another type")
-        require(
-            isinstance(encoder, VectorEncoder) and batch.vectors.shape[1:] == (encoder.dimension,),
-            "vectors of another length",
-        )
-        finite(batch.vectors, "a vector")
-        within(batch.vectors, -HUGE, np.nextafter(HUGE, np.inf), "a vector")
+    _check_vectors(batch.vectors, len(labels), encoder)
+    if batch.dense:
         return
     _check_bags(batch, len(search.words.learned.counts))
     _check_belonging(held, search)
+
+
+def _check_vectors(vectors: np.ndarray | None, size: int, encoder: Encoder) -> None:
+    """Vectors are those of the encoder; a record that has other fields may lack its own, as a row of NaN."""
+    beside = encoder.beside if isinstance(encoder, CategoryEncoder) else None
+    own = encoder if isinstance(encoder, VectorEncoder) else beside
+    require((own is None) == (vectors is None), "vectors where there are none, or none where there are")
+    if own is None or vectors is None:
+        return
+    require(vectors.dtype == np.float64, "vectors of another type")
+    require(vectors.shape == (size, own.dimension), "vectors of another length, or number")
+    if beside is not None:
+        lacking = np.isnan(vectors[:, :1])
+        require((np.isnan(vectors) == lacking).all(), "a part of a vector")
+        vectors = vectors[~lacking[:, 0]]
+    finite(vectors, "a vector")
+    within(vectors, -HUGE, np.nextafter(HUGE, np.inf), "a vector")
 
 
 def _check_bags(batch: Batch, words: int) -> None:

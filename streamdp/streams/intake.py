@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from streamdp.encode.category_encoder import CategoryEncoder
 from streamdp.encode.encoders import (
     STRAYS,
     Encoder,
@@ -53,7 +54,8 @@ class Intake:
     def enough(self) -> bool:
         """Whether the warm-up ends: so many records have come, or so much as the memory limit allows."""
         most = Shares.of(self.blueprint.settings).held_back
-        return len(self.pending) >= self.blueprint.warmup or self.bytes > most
+        known = isinstance(self.encoder, CategoryEncoder) and self.encoder.knows_all
+        return known or len(self.pending) >= self.blueprint.warmup or self.bytes > most
 
     def add(self, ready: Ready, answers: Answers, *, warm: bool) -> Waiting:
         """Encode records, so many that nothing is to be done between them; refused ones pass through.
@@ -137,12 +139,17 @@ class Intake:
         self.pending = [waiting for waiting in self.pending if not gone(waiting[1])]
         self.strays = [waiting for waiting in self.strays if not gone(waiting[1])]
 
+    @property
+    def _beside(self) -> bool:
+        """Whether the moments say no more than how long the vectors beside other fields are."""
+        return isinstance(self.encoder, CategoryEncoder) and self.encoder.beside is not None
+
     def dump(self) -> dict[str, Any]:
         """All of it, as plain values."""
         stored: dict[str, Any] = {
             "encoder": None if self.encoder is None else self.encoder.dump(),
             "pending": [(time, dump_record(record)) for time, record in self.pending],
-            "moments": None if self.moments is None else [pack(moment) for moment in self.moments],
+            "moments": None if self.moments is None or self._beside else [*map(pack, self.moments)],
         }
         if self.strays:
             stored["strays"] = [(time, dump_record(record)) for time, record in self.strays]
@@ -160,6 +167,9 @@ class Intake:
             taken = [self.encoder.add(record) for _, record in self.pending]
             require(not any(taken), "records that wait are refused")
             self._fit_model_to(self.encoder)
+        if self._beside and self.encoder is not None and not self.encoder.waits:
+            require(moments is None, "moments beside fields")
+            self.moments = self.encoder.learn()
         for time, _ in [*self.pending, *self.strays]:
             require(isinstance(time, float), "a time of another type")
         check_encoder(self.encoder, self.moments)

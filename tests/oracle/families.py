@@ -158,6 +158,22 @@ class Mixed(Family):
 
 
 @dataclass(frozen=True)
+class Beside(Family):
+    """Records that are a pair: of parts, and of a vector, None where there is none, whose H has a power."""
+
+    parts: Family
+    vector: Family
+    weight: float
+
+    def log_predictive(self, members: Sequence[Any], x: Any, base: dict[int, float]) -> float:
+        total = self.parts.log_predictive([y for y, _ in members], x[0], base)
+        if x[1] is None:
+            return total
+        others = [v for _, v in members if v is not None]
+        return total + self.weight * self.vector.log_predictive(others, x[1])
+
+
+@dataclass(frozen=True)
 class Gaussian(Family):
     """Variance s2 I known, mean ~ N(m0, v0 I): predictive N(v (m0/v0 + S/s2), (v + s2) I).
 
@@ -341,3 +357,13 @@ class PartsSeen(FieldsSeen):
         super().absorb(named, [])
         if words:
             self.text.absorb(words, [apart(y)[1] for y in cluster], new_probability)
+
+
+class BesideSeen(PartsSeen):
+    """Vectors teach nothing."""
+
+    def view(self, x: Any) -> dict[int, float]:
+        return super().view(x[0])
+
+    def absorb(self, x: Any, cluster: Sequence[Any], new_probability: float = 0.0) -> None:
+        super().absorb(x[0], [parts for parts, _ in cluster], new_probability)

@@ -154,11 +154,12 @@ def _score_fields(
     return log_base
 
 
-@score_record.of(CategoryClusters)
-def _score_record(
-    clusters: CategoryClusters, model: Model, state: State, scores: Scores, record: Incoming
-) -> None:
-    """Fill ``scores``: the value of every size class and of every cluster that shares a value or a word."""
+@kernel
+def score_by_words(clusters: CategoryClusters, model: Model, scores: Scores, record: Incoming) -> float:
+    """Parts of the values of every size class and of every cluster that shares a value or a word.
+
+    Returns what of all clusters is the same.
+    """
     index, sizes, family = clusters.inverted, clusters.sizes, model.family
     inner, high, log_base = scores.words, sizes.counters.high, 0.0
     inner.counters.tick += 1
@@ -181,11 +182,21 @@ def _score_record(
         touch_words(index, inner, words, singles, index.distinct, b1, d)
         if singles < words.shape[0]:
             repeat_gains(index, inner, words, counts, singles, index.distinct, b1, d, 0.0)
-    sum_values(state.pool, sizes, scores, SHORT + 1, False, may_found(model, state.beam), log_base)
+    return log_base
+
+
+@score_record.of(CategoryClusters)
+def _score_record(
+    clusters: CategoryClusters, model: Model, state: State, scores: Scores, record: Incoming
+) -> None:
+    """Fill ``scores``: the value of every size class and of every cluster that shares a value or a word."""
+    log_base = score_by_words(clusters, model, scores, record)
+    founds = may_found(model, state.beam)
+    sum_values(state.pool, clusters.sizes, scores, SHORT + 1, False, founds, log_base)
 
 
 @bag_of_slot.of(CategoryClusters)
-def _bag_of_slot(clusters: CategoryClusters, state: State, bag: Incoming, slot: int) -> Incoming:
+def bag_of_words(clusters: CategoryClusters, state: State, bag: Incoming, slot: int) -> Incoming:
     """As encoders give it: fields and values, the word of texts, then words of theirs, single ones first."""
     index, field, n = clusters.inverted, clusters.learned.field, 0
     begin, types = index.own[slot].start, index.types[slot]
@@ -205,7 +216,8 @@ def _bag_of_slot(clusters: CategoryClusters, state: State, bag: Incoming, slot: 
 
 
 @join_slot.of(CategoryClusters)
-def _join_slot(clusters: CategoryClusters, model: Model, scores: Scores, slot: int, record: Incoming) -> None:
+def join_words(clusters: CategoryClusters, model: Model, scores: Scores, slot: int, record: Incoming) -> None:
+    """Let the words of a record join."""
     index, fresh = clusters.inverted, scores.words.fresh
     add_words(index, slot, record.words, record.counts, fresh)
     for i in range(
@@ -215,7 +227,8 @@ def _join_slot(clusters: CategoryClusters, model: Model, scores: Scores, slot: i
 
 
 @leave_slot.of(CategoryClusters)
-def _leave_slot(clusters: CategoryClusters, model: Model, slot: int, record: Incoming, last: bool) -> None:
+def leave_words(clusters: CategoryClusters, model: Model, slot: int, record: Incoming, last: bool) -> None:
+    """Take the words of a record out."""
     index = clusters.inverted
     first = _count_records(index, model.family, slot, record.words, record.counts, -1)
     take_words(index, slot, record.words[:first], record.counts[:first])

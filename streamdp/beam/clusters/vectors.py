@@ -92,9 +92,8 @@ def _value_of(clusters: VectorClusters, scores: Scores, slot: int) -> float:
 
 
 @contract.offer_agreed.of(VectorClusters)
-def _offer_agreed(
-    clusters: VectorClusters, model: Model, state: State, scores: Scores, choice: Choice
-) -> None:
+def offer_all(clusters: VectorClusters, model: Model, state: State, scores: Scores, choice: Choice) -> None:
+    """Offer every agreed cluster."""
     pool = state.pool
     for slot in range(pool.counters.high):
         if pool.column[slot] < 0 and pool.state[slot] == ALIVE:

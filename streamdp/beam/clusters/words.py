@@ -31,6 +31,8 @@ from streamdp.beam.step.evidence import may_found
 from streamdp.kernels.jit import kernel
 from streamdp.likelihoods.words import learn
 
+NO_VECTORS = np.zeros(0)
+
 
 class WordClusters(NamedTuple):
     """Statistics by slot and by word."""
@@ -38,6 +40,7 @@ class WordClusters(NamedTuple):
     inverted: Index
     sizes: Sizes
     learned: Any  # Learned, or of categories FieldsLearned
+    beside: Any = NO_VECTORS  # of the vectors beside fields VectorClusters
 
 
 @contract.score_record.of(WordClusters)
@@ -135,7 +138,8 @@ def _offer_places(
 
 
 @contract.clear_slot.of(WordClusters)
-def _clear_slot(clusters: WordClusters, model: Model, slot: int) -> None:
+def clear_words(clusters: WordClusters, model: Model, slot: int) -> None:
+    """No words, and nobody who had them."""
     clusters.inverted.types[slot] = 0
     clusters.inverted.tokens[slot] = 0
     clusters.inverted.records[slot] = 0

@@ -90,7 +90,7 @@ class Scores(NamedTuple):
     single: Annotated[
         np.ndarray, of(np.float32, "coarse")
     ]  # a vector, for a family that looks coarsely first
-    product: Annotated[np.ndarray, reals("looked")]  # its products with what is looked at
+    product: Annotated[np.ndarray, reals("looked")]  # its products with what is looked at; or a union of rows
 
 
 CELL = row_type("mark", "gain loss pull")

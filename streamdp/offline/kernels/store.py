@@ -18,6 +18,9 @@ from streamdp.kernels.rows import Counters, ints, made, of, one, reals
 EMPTY, GROUP, FIRST_SLOT = range(3)
 
 
+NO_VECTORS = np.zeros(0)
+
+
 class VectorStore(NamedTuple):
     """Vectors: N records of D numbers, C slots."""
 
@@ -54,6 +57,14 @@ class WordStore(NamedTuple):
     bag_words: Annotated[np.ndarray, of(np.int32, "words")]  # its distinct words
     bag_counts: Annotated[np.ndarray, of(np.int32, "words")]  # their tokens
     counters: Annotated[Counters, one("bag_types bag_tokens")]  # distinct words of the group, and tokens
+    beside: Any = NO_VECTORS  # the vectors beside them, a VectorStore
+    weight: float = 0.0  # power of their H
+
+
+class BesideStore(WordStore):
+    """Word counts with a vector beside them; NaN where a record has none."""
+
+    __slots__ = ()
 
 
 Store: TypeAlias = VectorStore | WordStore
@@ -79,8 +90,11 @@ def word_store(
     counts: np.ndarray,
     capacity: int,
     places: int | None = None,
+    beside: tuple[VectorStore, float] | None = None,
 ) -> WordStore:
     """Word counts, and ``capacity`` slots; to be prepared.
+
+    ``beside`` are the vectors of the records, and their weight.
 
     A record may be in one slot at a time, or where ``places`` is given in several, as long as no more
     than that many slots hold any word.
@@ -91,7 +105,8 @@ def word_store(
     np.cumsum(room if places is None else np.full(vocabulary, places), out=start[1:])
     sizes = {"records": len(offsets) - 1, "slots": capacity, "words": vocabulary, "places": int(start[-1])}
     given = {"terms": terms, "offsets": offsets, "words": words, "counts": counts, "start": start}
-    return made(WordStore, sizes, **given)
+    vectors, weight = beside or (NO_VECTORS, 0.0)
+    return made(BesideStore if beside else WordStore, sizes, **given, beside=vectors, weight=weight)
 
 
 @generic

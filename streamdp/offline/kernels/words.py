@@ -35,7 +35,8 @@ def _place(store: WordStore, slot: int, w: int) -> int:
 
 
 @clusters.hold.of(WordStore)
-def _hold(store: WordStore, slot: int, i: int) -> None:
+def hold_words(store: WordStore, slot: int, i: int) -> None:
+    """Add what is counted of a record, or of frozen ones."""
     terms = store.terms
     types, tokens, gained = store.types[slot], store.tokens[slot], 0.0
     before = whole(terms, tokens, types)
@@ -55,7 +56,8 @@ def _hold(store: WordStore, slot: int, i: int) -> None:
 
 
 @clusters.remove.of(WordStore)
-def _remove(store: WordStore, slot: int, i: int) -> None:
+def remove_words(store: WordStore, slot: int, i: int) -> None:
+    """Take away what is counted of a record."""
     terms = store.terms
     types, tokens, lost = store.types[slot], store.tokens[slot], 0.0
     before = whole(terms, tokens, types)
@@ -123,7 +125,8 @@ def score_tokens(
 
 
 @clusters.empty_group.of(WordStore)
-def _empty_group(store: WordStore) -> None:
+def empty_words(store: WordStore) -> None:
+    """No word is of the group."""
     for j in range(store.counters.bag_types):
         store.bag[store.bag_words[j]] = 0
     store.counters.bag_types = 0
@@ -131,7 +134,8 @@ def _empty_group(store: WordStore) -> None:
 
 
 @clusters.add_to_group.of(WordStore)
-def _add_to_group(store: WordStore, i: int) -> None:
+def add_words_to_group(store: WordStore, i: int) -> None:
+    """Count the words of a record into the group."""
     for p in range(store.offsets[i], store.offsets[i + 1]):
         w = store.words[p]
         if store.bag[w] == 0:
@@ -142,7 +146,8 @@ def _add_to_group(store: WordStore, i: int) -> None:
 
 
 @clusters.score_group.of(WordStore)
-def _score_group(store: WordStore, slots: np.ndarray, n: int, out: np.ndarray) -> float:
+def score_group_words(store: WordStore, slots: np.ndarray, n: int, out: np.ndarray) -> float:
+    """What the words of the group add to log H of each slot; returns their own log H."""
     types = store.counters.bag_types
     for j in range(types):
         store.bag_counts[j] = store.bag[store.bag_words[j]]
@@ -151,13 +156,15 @@ def _score_group(store: WordStore, slots: np.ndarray, n: int, out: np.ndarray) -
 
 
 @clusters.score.of(WordStore)
-def _score(store: WordStore, i: int, slots: np.ndarray, n: int, out: np.ndarray) -> None:
+def score_words(store: WordStore, i: int, slots: np.ndarray, n: int, out: np.ndarray) -> None:
+    """What the words of a record add to log H of each slot."""
     first, last = store.offsets[i], store.offsets[i + 1]
     score_tokens(store, store.words, store.counts, first, last, slots, n, out)
 
 
 @clusters.clear.of(WordStore)
-def _clear(store: WordStore, slot: int) -> None:
+def clear_words(store: WordStore, slot: int) -> None:
+    """Empty a slot; its postings are gone."""
     store.size[slot] = 0
     store.log_h[slot] = 0.0
     store.tokens[slot] = 0
@@ -177,7 +184,8 @@ def _drop_run(store: WordStore, slot: int, order: np.ndarray, first: int, last: 
 
 
 @clusters.copies_in_group.of(WordStore)
-def _copies_in_group(store: WordStore, i: int, n: int) -> None:
+def copies_of_words(store: WordStore, i: int, n: int) -> None:
+    """Let the group be n copies of a record."""
     empty_group(store)
     if n > 0:
         add_to_group(store, i)
@@ -198,7 +206,8 @@ def _group_of_slot(store: WordStore, slot: int, labels: np.ndarray) -> None:
 
 
 @clusters.prepare_all.of(WordStore)
-def _prepare(store: WordStore) -> None:
+def prepare_words(store: WordStore) -> None:
+    """Clear all slots, and take log H of the words of every record alone."""
     for slot in range(store.size.shape[0]):
         clear(store, slot)
     for w in range(store.length.shape[0]):

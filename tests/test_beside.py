@@ -1,0 +1,358 @@
+"""One vector beside the other fields of a record: its likelihood, its streams, and what is refused of it."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+import pytest
+from commands import fail, go_on_killed, start, succeed, wait_for_size
+from feeds import texts
+from models import NORTH, beside
+from oracle import vector_families as va
+from oracle.enumeration import partitions
+from posterior import EXCHANGEABLE, ORDERED, Problem, draw, p_value
+from streams import random_stream
+from test_mixed import TEXTS, newest, problem_of
+
+from streamdp import Engine, Settings, StreamDP, fit
+from streamdp.beam.data.pool import ALIVE
+from streamdp.encode.batch import Batch
+from streamdp.encode.encoders import decoder_of
+from streamdp.errors import ConfigError
+from streamdp.likelihoods import Categorical, VonMisesFisher
+from streamdp.offline.astar import astar
+from streamdp.offline.plan import Plan
+from streamdp.offline.refine import refine, task_of
+from streamdp.offline.samplers import Gibbs, LinkGibbs, SequentiallyAllocated, SplitMerge
+from streamdp.records import Record, Reject, plain
+from streamdp.scoring.agreement import agreement
+from streamdp.settings.load import differences, model_settings, stored_settings
+from streamdp.sharding import shard_settings
+
+WEIGHT = 0.6
+SPHERE = VonMisesFisher(2, (2.0, 9.0), NORTH, 0.7)
+NAIVE = va.VonMisesFisher([2.0, 9.0], NORTH, 0.7)
+SETTINGS = Settings(texts=("title",), vector_field="embedding")
+
+
+class Vectored(Problem):
+    """Mixed records, some of which have a vector; log H of the vectors is by quadrature."""
+
+    def __init__(self, n: int, seed: int = 1) -> None:
+        words, _ = problem_of(n, seed)
+        self.__dict__.update(words.__dict__, _log_h={})
+        self.plain = words
+        found = [beside(r) for r in random_stream(np.random.default_rng(seed), n, False, 6)[0]]
+        self.vectors = [None if i == 1 else x or [0.6, 0.8] for i, x in enumerate(found)]
+        rows = np.array([[math.nan] * 2 if x is None else x for x in self.vectors])
+        data = words.data
+        self.data = Batch(data.offsets, data.words, data.counts, rows, data.times)
+        self.likelihood = Categorical(0.5, text=TEXTS, vector=SPHERE, weight=WEIGHT)
+
+    def log_h(self, members: tuple[int, ...]) -> float:
+        """log H of a set of records."""
+        if members not in self._log_h:
+            held = [x for i in members if (x := self.vectors[i]) is not None]
+            self._log_h[members] = self.plain.log_h(members) + WEIGHT * NAIVE.log_marginal(held)
+        return self._log_h[members]
+
+
+# ---------------------------------------------------------------- the likelihood
+
+
+@pytest.mark.parametrize("sampler", [Gibbs(), SplitMerge(3, scans=1, proposals=2), SequentiallyAllocated()])
+def test_a_set_is_drawn_from_its_posterior(sampler: Any) -> None:
+    problem, prior = Vectored(5), EXCHANGEABLE["crp"]
+    posterior, chain = problem.posterior(prior), problem.chain(prior)
+    for z in list(partitions(5))[::5]:
+        chain.set_labels(np.array(z))
+        assert chain.log_likelihood == pytest.approx(problem.log_likelihood(z), abs=1e-6)
+    draws = draw(chain, [sampler, Gibbs()], 3000)
+    assert p_value(draws, posterior) > 1e-4
+    assert len(draws) > 10
+
+
+def test_links_are_drawn_from_their_posterior() -> None:
+    problem, prior = Vectored(5), ORDERED["exponential"]
+    draws = draw(problem.chain(prior), [LinkGibbs()], 3000)
+    assert p_value(draws, problem.posterior(prior)) > 1e-4
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_star_finds_the_best_clustering(seed: int) -> None:
+    problem, prior = Vectored(6, seed), EXCHANGEABLE["crp"]
+    best = max(prior.log_probability(z) + problem.log_likelihood(z) for z in partitions(6))
+    found = astar(problem.data, problem.likelihood, prior, base=problem.base)
+    assert found.proved
+    assert found.log_joint == pytest.approx(best, abs=1e-6)
+
+
+def test_both_or_neither_have_vectors() -> None:
+    problem = Vectored(5)
+    problem.data = problem.plain.data
+    with pytest.raises(ValueError, match="or neither"):
+        problem.chain(EXCHANGEABLE["crp"])
+
+
+# ---------------------------------------------------------------- streams
+
+
+def tickets(n: int, seed: int = 0, lacking: float = 0.1) -> list[dict[str, Any]]:
+    """Records of three kinds by turns, which only a direction tells apart: all have the same few words."""
+    rng = np.random.default_rng(seed)
+    found: list[dict[str, Any]] = []
+    for i in range(n):
+        vector = np.eye(8)[i % 3] + rng.normal(0.0, 0.12, 8)
+        record = {"title": " ".join(rng.choice(["storm", "vote", "goal", "rain"], 2)), "embedding": vector}
+        if rng.random() < lacking and i > 0:
+            del record["embedding"]
+        found.append(record)
+    return found
+
+
+def test_a_vector_tells_apart_what_words_do_not() -> None:
+    records = tickets(600, lacking=0.0)
+    truth = [i % 3 for i in range(600)]
+    more = {"concentration": 1.0, "vector_weight": 1.0}
+    with_it = newest(Engine(Settings(texts=("title",), vector_field="embedding", **more)), records)
+    without = newest(Engine(Settings(texts=("title",), concentration=1.0)), records)
+    assert agreement(with_it, truth).nmi > 0.8 > 0.3 > agreement(without, truth).nmi
+
+
+REFINED = {"refine_every": 256, "retain": 1024, "refine_moves": 500, "second_look": 100}
+
+
+@pytest.mark.parametrize("more", [{}, REFINED])
+@pytest.mark.parametrize("cuts", [(1, 2, 3, 150), (511, 512, 600)])
+def test_batches_and_restarts_change_nothing(more: dict[str, Any], cuts: tuple[int, ...]) -> None:
+    settings = Settings(texts=("title",), vector_field="embedding", beam=4, **more)
+    records = [{"title": "no vector yet"}, *tickets(1300)]
+    whole, parts = Engine(settings), Engine(settings)
+    told = whole.advance(records).lines.encode()
+    marks, found = [0, *cuts, len(records)], b""
+    for a, b in itertools.pairwise(marks):
+        found += parts.advance(records[a:b]).lines.encode()
+        parts = Engine.loads(parts.dumps(), settings)
+    assert found == told
+    assert parts.dumps() == whole.dumps()
+    if more:
+        assert whole.counters()["second_looks"] > 0
+
+
+@pytest.mark.parametrize("more", [{"second_look": 100}, REFINED])
+def test_rows_are_the_sums_of_the_vectors_that_clusters_hold(more: dict[str, Any]) -> None:
+    """After second looks, unions of whole clusters and refinements, as if each had just joined."""
+    settings = Settings(texts=("title",), vector_field="embedding", beam=4, **{**more, "retain": 2048})
+    engine = Engine(settings)
+    rng = np.random.default_rng(4)
+    records: list[dict[str, Any]] = [{"title": r.value} for r in texts(1536, 3, 100)]
+    for record in records[5:]:
+        if rng.random() < 0.9:
+            record["embedding"] = rng.normal(size=3)
+    labels = newest(engine, records)
+    counted, search, held = engine.counters(), engine.search, engine.retained()
+    assert counted["second_looks"] > 0
+    assert counted["clusters_merged"] > 0
+    assert search is not None
+    assert held is not None
+    assert held.batch.vectors is not None
+    pool, rows, family = search.state.pool, held.batch.vectors, search.likelihood.of_vectors
+    slots = search.head_slots()
+    slots = slots[pool.state[slots] == ALIVE]
+    names = search.state.lineages.rows["label"][pool.slots["lineage"][slots]]
+    for slot, name in zip(slots.tolist(), names.tolist(), strict=True):
+        mine = rows[np.array(labels) == name]
+        assert len(mine) == pool.slots["size"][slot]
+        mine = mine[~np.isnan(mine[:, 0])]
+        row = search.state.clusters.beside.block[slot]
+        np.testing.assert_allclose(row[family.parts["total"]], mine.sum(axis=0), atol=1e-9)
+        assert row[family.parts["count"]] == len(mine)
+        assert row[family.parts["log_h"]] == pytest.approx(family.log_marginal(mine), abs=1e-6)
+
+
+def test_a_lacking_vector_says_nothing() -> None:
+    """The evidence of records without one is that of the other fields, whatever vectors are around."""
+    more: dict[str, Any] = {"texts": ("title",), "concentration": 1e-3}
+    engine, plain_engine = Engine(Settings(vector_field="embedding", **more)), Engine(Settings(**more))
+    first = {"title": "storm rain"}
+    records = [{**first, "embedding": [1.0, 0.0]}, first, first]
+    plain_engine.advance([first] * 3)
+    lines = engine.advance(records).assignments
+    assert lines[0].cluster == lines[1].cluster == lines[2].cluster
+    assert engine.clusters()[0].words == plain_engine.clusters()[0].words
+    lone, theirs = engine.score([first]).assignments[0], plain_engine.score([first]).assignments[0]
+    assert lone.log_predictive == pytest.approx(theirs.log_predictive, rel=1e-12)
+    near, far = engine.score([{"embedding": [1.0, 0.1]}, {"embedding": [-1.0, 0.0]}]).assignments
+    assert near.log_predictive > far.log_predictive
+    assert near.new_probability < far.new_probability
+
+
+def test_what_is_compared_is_the_joint_given_older_records() -> None:
+    """Samplers that move the latest records alone see the vectors of the older ones in their clusters."""
+    settings = Settings(texts=("title",), vector_field="embedding", vector_weight=1.0, beam=1)
+    records, problems = tickets(100, 3), []
+    for retain in (40, 5000):
+        engine = Engine(msgspec.structs.replace(settings, retain=retain))
+        engine.advance(records)
+        problems.append(task_of(engine))
+    some, whole = problems
+    free = np.isin(whole.seqs, some.seqs)
+    chain = some.problem.chain(0, some.start)
+    other, moved = whole.before.copy(), some.start.copy()
+    place = np.flatnonzero(free)[-1]
+    target = int(some.names[0]) if other[place] != some.names[0] else int(some.names[-1])
+    other[place] = target
+    moved[-1] = some.names.tolist().index(target)
+    before = chain.log_joint
+    chain.set_labels(moved)
+    expected = whole.problem.chain(0, other).log_joint - whole.problem.chain(0, whole.before).log_joint
+    assert chain.log_joint - before == pytest.approx(expected, abs=1e-4)
+    assert refine(engine, Plan(seconds=0.5)).log_joint >= -math.inf
+
+
+def test_a_set_is_fitted() -> None:
+    settings = Settings(texts=("title",), vector_field="embedding", vector_weight=1.0)
+    found = fit(tickets(150, lacking=0.0), settings)
+    assert agreement(found.labels, [i % 3 for i in range(150)]).nmi > 0.6
+
+
+def test_erased_records_leave_no_vector_behind() -> None:
+    engine = Engine(SETTINGS)
+    engine.advance([Record(plain(r, {}).value, {}, id=str(i)) for i, r in enumerate(tickets(20))])  # type: ignore[union-attr]
+    held = engine.retained()
+    assert held is not None
+    assert not np.isnan(held.batch.vectors[3]).any()  # type: ignore[index]
+    engine._stream.retained.erase([3], np.ones(1000))
+    left = engine.retained()
+    assert left is not None
+    assert np.isnan(left.batch.vectors[3]).all()  # type: ignore[index]
+    assert not np.isnan(left.batch.vectors[4]).any()  # type: ignore[index]
+
+
+# ---------------------------------------------------------------- from Python
+
+
+def test_river_learns_from_mappings_that_hold_an_array() -> None:
+    model = StreamDP(settings=SETTINGS, concentration=1.0)
+    records = tickets(60, lacking=0.0)
+    labels = [model.learn_predict_one(record) for record in records]
+    assert None not in labels
+    engine = Engine(msgspec.structs.replace(SETTINGS, concentration=1.0))
+    assert labels == [a.cluster for a in engine.advance(records).assignments if a.revision == 0]
+    assert model.predict_one({"title": "storm", "embedding": np.eye(8)[1]}) in labels
+    with pytest.raises(ValueError, match=r"'embedding'.* has 2 numbers where this stream has 8"):
+        model.learn_one({"title": "storm", "embedding": [1.0, 2.0]})
+    with pytest.raises(ValueError, match="is no category"):
+        StreamDP().learn_one({"title": "storm", "embedding": [1.0, 2.0]})
+
+
+# ---------------------------------------------------------------- what is refused
+
+
+@pytest.mark.parametrize(
+    ("vector", "reason", "detail"),
+    [
+        ([1.0, 2.0], "wrong_length", "field 'embedding': its vector has 2 numbers where this stream has 8"),
+        ([math.nan] + [1.0] * 7, "not_finite", "field 'embedding': a number in it is not finite"),
+        ([0.0] * 8, "zero_vector", "field 'embedding': its vector is all zeros"),
+        ([1e200] * 8, "too_large", "field 'embedding': a number in it is beyond"),
+        ("far", "wrong_type", "field 'embedding' is no array of numbers: 'far'"),
+        (3.0, "wrong_type", "field 'embedding' is no array of numbers: '3'"),
+        ([], "wrong_type", "field 'embedding' is no array of numbers: []"),
+    ],
+)
+def test_vectors_that_are_refused(vector: Any, reason: str, detail: str) -> None:
+    engine = Engine(SETTINGS)
+    answers = engine.advance([*tickets(3), {"title": "storm", "embedding": vector}, *tickets(3)])
+    (refused,) = answers.rejects
+    assert isinstance(refused, Reject)
+    assert refused.reason == reason
+    assert refused.detail.startswith(detail)
+    assert len([a for a in answers.assignments if a.revision == 0]) == 6
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"likelihood": "categorical"}, "vector_field: name the fields, texts or numbers"),
+        ({"texts": ("embedding",)}, "'embedding' cannot be two of these"),
+        ({"texts": ("title",), "format": "csv"}, "a cell of csv holds no vector"),
+        ({"texts": ("title",), "normalise": True}, "normalise has no meaning"),
+        ({"vector_weight": 0.5}, "vector_weight is for a vector beside other fields"),
+        ({"texts": ("title",), "vector_weight": -1.0}, "vector_weight"),
+    ],
+)
+def test_settings_without_a_meaning(given: dict[str, Any], message: str) -> None:
+    settings = Settings(vector_field="embedding", **given)
+
+    def begun() -> None:
+        Engine(settings)
+        decoder_of(settings, given.get("format", "jsonl"))
+
+    with pytest.raises(ConfigError, match=message):
+        begun()
+
+
+def test_a_field_that_nobody_has_ends_the_run_with_one_line(tmp_path: Path) -> None:
+    write(tmp_path, 30)
+    code, line = fail(tmp_path, *RUN[:-1], "embeding")
+    assert code == 65
+    assert "none of the first 30 records has a field 'embeding': is it called so?" in line
+
+
+def test_shards_have_no_vectors() -> None:
+    with pytest.raises(ConfigError, match="vector"):
+        shard_settings(SETTINGS, 2)
+
+
+def test_a_state_of_before_has_no_vector_beside() -> None:
+    """Its settings say ``vector``, the default then, and know no weight."""
+    before = model_settings(Settings(texts=("title",), keep=()))
+    before["vector_field"] = "vector"
+    del before["vector_weight"]
+    assert stored_settings(before).vector_field is None
+    assert differences(before, model_settings(Settings(texts=("title",)))) == []
+    named = model_settings(Settings(texts=("title",), vector_field="vector"))
+    assert stored_settings(named).vector_field == "vector"
+
+
+# ---------------------------------------------------------------- commands
+
+RUN = (
+    "consume", "--file", "in.jsonl", "--state", "state", "--output", "out", "--snapshot-every", "300",
+    "--texts", "title", "--vector-field", "embedding",
+)  # fmt: skip
+
+
+def write(folder: Path, n: int) -> None:
+    """Records as lines of JSON."""
+    lines = [json.dumps({**r, "id": i}, default=np.ndarray.tolist) for i, r in enumerate(tickets(n, 5))]
+    (folder / "in.jsonl").write_text("\n".join(lines) + "\n")
+
+
+def test_check_says_how_records_are_read(tmp_path: Path) -> None:
+    write(tmp_path, 30)
+    said = succeed(tmp_path, "check", "in.jsonl", *RUN[-4:]).decode()
+    assert "words of 'title'; vector 'embedding'" in said
+    found = succeed(tmp_path, "config", *RUN[-4:]).decode()
+    assert "# vector beside them: VonMisesFisher, weight 0.1" in found
+
+
+def test_sigkill_at_any_moment_changes_no_byte(tmp_path: Path) -> None:
+    quiet, killed = tmp_path / "quiet", tmp_path / "killed"
+    for folder in (quiet, killed):
+        folder.mkdir()
+        write(folder, 2_000)
+    succeed(quiet, *RUN)
+    process = start(killed, *RUN)
+    assert wait_for_size(process, killed / "out", 1000)
+    process.kill()
+    process.communicate()
+    go_on_killed(killed, *RUN)
+    assert (killed / "out").read_bytes() == (quiet / "out").read_bytes()
