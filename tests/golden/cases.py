@@ -78,6 +78,17 @@ def _mixed() -> list[Record]:
     return made
 
 
+def _beside() -> list[Record]:
+    """The same with a direction for most, in the place of the amount."""
+    rng, made = np.random.default_rng(10), []
+    for i, each in enumerate(_mixed()):
+        value: Any = {name: part for name, part in each.value.items() if name != "amount"}  # type: ignore[union-attr]
+        if rng.random() < 0.9:
+            value["embedding"] = [round(x, 4) for x in (np.eye(4)[i % 3] + rng.normal(0.0, 0.2, 4)).tolist()]
+        made.append(msgspec.structs.replace(each, value=value))
+    return made
+
+
 MAKERS: dict[str, Callable[[], list[Record]]] = {
     "texts": lambda: untidy(texts(N + 350, 1), 11, times=False),
     "bags": lambda: untidy(counted(N, 2), 12, times=False),
@@ -89,6 +100,7 @@ MAKERS: dict[str, Callable[[], list[Record]]] = {
     "directions": _directions,
     "lines": _lines,
     "mixed": _mixed,
+    "beside": _beside,
 }
 """Records by the name of their file; those of the engine's cases are out of order, some are no records."""
 
@@ -152,6 +164,9 @@ GOLDEN: dict[str, Golden] = _of_cases() | {
     ),
     "unit vectors": Golden({"normalise": True, "warmup": 40}, "directions"),
     "mixed": Golden({"fields": ("product",), "texts": ("title",), "numbers": ("amount",)}, "mixed"),
+    "vector beside": Golden(
+        {"fields": ("product",), "texts": ("title",), "vector_field": "embedding"}, "beside"
+    ),
     "lines": Golden({"likelihood": "template"}, "lines"),
     "lines forgotten": Golden({"likelihood": "template", "max_lines": 40, "retain": 50}, "lines"),
 }
