@@ -1,4 +1,4 @@
-"""Embeddings: the rate beside a bare matrix-vector product, and quality on vectors of texts beside peers."""
+"""Embeddings: rates beside a matrix-vector product; quality on vectors of texts, beside peers and texts."""
 
 from __future__ import annotations
 
