@@ -13,18 +13,21 @@ import numpy as np
 import pytest
 from commands import fail, go_on_killed, start, succeed, wait_for_size
 from feeds import texts
-from models import NORTH, beside
+from models import NORTH, beside, pair, shaped
 from oracle import vector_families as va
 from oracle.enumeration import partitions
 from posterior import EXCHANGEABLE, ORDERED, Problem, draw, p_value
-from streams import random_stream
+from streams import encode, random_stream
 from test_mixed import TEXTS, newest, problem_of
 
 from streamdp import Engine, Settings, StreamDP, fit
 from streamdp.beam.data.pool import ALIVE
+from streamdp.beam.data.state import Incoming
+from streamdp.beam.step.clusters import bag_of_slot, hide_slot, leave_class, score_record, value_of
 from streamdp.encode.batch import Batch
 from streamdp.encode.encoders import decoder_of
 from streamdp.errors import ConfigError
+from streamdp.kernels.jit import entry
 from streamdp.likelihoods import Categorical, VonMisesFisher
 from streamdp.offline.astar import astar
 from streamdp.offline.plan import Plan
@@ -174,6 +177,56 @@ def test_rows_are_the_sums_of_the_vectors_that_clusters_hold(more: dict[str, Any
         np.testing.assert_allclose(row[family.parts["total"]], mine.sum(axis=0), atol=1e-9)
         assert row[family.parts["count"]] == len(mine)
         assert row[family.parts["log_h"]] == pytest.approx(family.log_marginal(mine), abs=1e-6)
+
+
+@entry
+def score_whole(model: Any, state: Any, scores: Any, bag: Any, slot: int, out: np.ndarray) -> None:
+    """Predictives of all records of a cluster, as one, in the others, in nats, and of a new one."""
+    whole = bag_of_slot(state.clusters, state, bag, slot)
+    leave_class(state.clusters, state.pool, slot)
+    hide_slot(state.clusters, slot)
+    score_record(state.clusters, model, state, scores, whole)
+    for other in range(out.shape[0] - 1):
+        if state.pool.state[other] == ALIVE and other != slot:
+            out[other] = math.log(value_of(state.clusters, scores, other)) + scores.counters.reference
+    out[-1] = math.log(scores.counters.new_value) + scores.counters.reference
+
+
+def weighed_whole(weight: float, records: list[Any], founders: np.ndarray) -> dict[int, float]:
+    """What the cluster that record 0 began has in the others, by what began them, and alone (-1).
+
+    ``weight`` is that of the vectors, once all are there.
+    """
+    search = pair("exponential", "beside", 1).search()
+    batch = encode([shaped("beside", record) for record in records], np.arange(len(records)), False)
+    for _ in search.run(batch, founders):
+        pass
+    search.prepare(batch)
+    state, bag = search.state, np.zeros((2, 100), np.int32)
+    slot = int(np.flatnonzero((state.pool.state == ALIVE) & (state.pool.founder == 0))[0])
+    out = np.full(len(state.pool.slots) + 1, math.nan)
+    incoming = Incoming(-1, 0.0, bag[0], bag[1], np.zeros(0), -1)
+    model = search.model._replace(family=search.model.family._replace(weight=weight))
+    score_whole(model, state, search.scores, incoming, slot, out)
+    others = np.flatnonzero(~np.isnan(out[:-1]))
+    return {**dict(zip(state.pool.founder[others].tolist(), out[others].tolist(), strict=True)), -1: out[-1]}
+
+
+def test_a_whole_cluster_is_weighed_by_its_vectors_too() -> None:
+    """As a look at a cluster weighs it: beside what words say, the ratio of H of the vectors of both."""
+    records = random_stream(np.random.default_rng(8), 12, False, 6)[0]
+    founders = np.array([0, 1, 2] * 4)
+    ours, words = weighed_whole(WEIGHT, records, founders), weighed_whole(0.0, records, founders)
+    vectors = [beside(record) for record in records]
+
+    def log_h(*kinds: int) -> float:
+        return NAIVE.log_marginal([x for i, x in enumerate(vectors) if i % 3 in kinds and x is not None])
+
+    assert ours.keys() == words.keys() == {-1, 1, 2}
+    for other in (1, 2):
+        expected = WEIGHT * (log_h(0, other) - log_h(other))
+        assert ours[other] - words[other] == pytest.approx(expected, abs=1e-6)
+    assert ours[-1] - words[-1] == pytest.approx(WEIGHT * log_h(0), abs=1e-6)
 
 
 def test_a_lacking_vector_says_nothing() -> None:
