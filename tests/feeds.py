@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
+import numpy as np
 
 from streamdp.demo.stream import demo_stream
 from streamdp.engine import Engine
@@ -103,6 +104,21 @@ def headlines(n: int, seed: int) -> list[Record]:
         Record(item.text, {"file": "demo", "line": i + 1}, item.time, item.id, raw=item.text.encode())
         for i, item in enumerate(demo_stream(n, seed))
     ]
+
+
+BESIDE: dict[str, Any] = {"texts": ("text",), "vector_field": "embedding"}
+"""Settings of such records."""
+
+
+def embedded(n: int, seed: int) -> list[Record]:
+    """Texts as a field, and a direction beside most of them."""
+    rng, found = np.random.default_rng(seed), []
+    for each in texts(n, seed):
+        value: dict[str, Any] = {"text": each.value}
+        if rng.random() < 0.9:
+            value["embedding"] = (np.eye(4)[rng.integers(3)] + rng.normal(0.0, 0.2, 4)).tolist()
+        found.append(msgspec.structs.replace(each, value=value))
+    return found
 
 
 def vectors(n: int, seed: int) -> list[Record]:

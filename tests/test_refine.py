@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 import pytest
 from algebra import add, empty
-from feeds import record, texts, vectors
+from feeds import BESIDE, embedded, record, texts, vectors
 
 from streamdp.engine import Engine
 from streamdp.errors import ConfigError
@@ -193,6 +193,7 @@ KINDS: dict[str, tuple[Any, dict[str, Any]]] = {
     "words": (texts, {"decay_scale": 12.0, "concentration": 1.0}),
     "words, none forgotten": (texts, {"prior": "crp"}),
     "words in a window": (texts, {"decay": "window", "decay_scale": 9.0, "concentration": 1.0}),
+    "words and vectors": (embedded, {"prior": "crp", **BESIDE}),
     "vectors": (
         vectors,
         {"warmup": 20, "likelihood": "normal-inverse-gamma", "forget": 1.0, "decay_scale": 30.0},
@@ -233,10 +234,11 @@ def test_older_records_are_what_clusters_hold_of_them(kind: str, beam: int) -> N
             total = np.bincount(held.words, held.counts)
             assert ours.counts.tolist() == total[ours.words].tolist()
             assert ours.counts.sum() == total.sum()
-        else:
+        family = some.problem.likelihood.of_vectors
+        if family is not None:
             assert anchors.rows is not None
             assert data.vectors is not None
-            family: Any = some.problem.likelihood
+            members = members[~np.isnan(data.vectors[members, 0])]
             statistics = empty(family)
             for i in members:
                 add(family, statistics, data.vectors[i])

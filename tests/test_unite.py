@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from feeds import record, texts, vectors
+from feeds import BESIDE, embedded, record, texts, vectors
 from oracle import enumeration, priors
 from posterior import FAMILIES, PRIORS, Problem, problem_of
 
@@ -135,6 +135,7 @@ KINDS: dict[str, tuple[Any, dict[str, Any]]] = {
     "words": (texts, {"prior": "crp"}),
     "words, uniform": (texts, {"prior": "uniform"}),
     "words, Pitman-Yor": (texts, {"prior": "pitman-yor", "discount": 0.3}),
+    "words and vectors": (embedded, {"prior": "crp", "vector_weight": 1.0, "concentration": 9.0, **BESIDE}),
     "vectors": (
         vectors,
         {"warmup": 20, "likelihood": "normal-inverse-gamma", "prior": "crp", "forget": 1.0},
