@@ -27,6 +27,7 @@ from streamdp.beam.step.clusters import bag_of_slot, hide_slot, leave_class, sco
 from streamdp.encode.batch import Batch
 from streamdp.encode.encoders import decoder_of
 from streamdp.errors import ConfigError
+from streamdp.estimators.stored import _made
 from streamdp.kernels.jit import entry
 from streamdp.likelihoods import Categorical, VonMisesFisher
 from streamdp.offline.astar import astar
@@ -371,6 +372,7 @@ def test_a_state_of_before_has_no_vector_beside() -> None:
     del before["vector_weight"]
     assert stored_settings(before).vector_field is None
     assert differences(before, model_settings(Settings(texts=("title",)))) == []
+    assert _made({"settings!": {**before, "texts": ["title"]}}).vector_field is None
     named = model_settings(Settings(texts=("title",), vector_field="vector"))
     assert stored_settings(named).vector_field == "vector"
 

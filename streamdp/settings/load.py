@@ -106,7 +106,7 @@ def differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
     A setting that one side does not know (a state of another release) counts as its default.
     """
     defaults = {field.name: _stored(field.default) for field in setting_fields()}
-    old, new = _under_new_names(old), _under_new_names(new)
+    old, new = under_new_names(old), under_new_names(new)
     found = []
     for name in [*new, *(name for name in old if name not in new)]:
         before, after = (side.get(name, defaults.get(name, "no setting")) for side in (old, new))
@@ -124,7 +124,7 @@ def resumed(
     state. Also returned: the differences to what was written, which forbid to go on, and the settings of the
     state that are not today's defaults, such as ``beam 16``. Raises as ``check_imports``.
     """
-    before, now = _under_new_names(before), model_settings(settings)
+    before, now = under_new_names(before), model_settings(settings)
     check_imports(before, Classes.of(settings))
     kept = {name: value for name, value in before.items() if name in now and name not in written}
     changed = differences(before, {**now, **kept})
@@ -135,7 +135,7 @@ def resumed(
 
 def stored_settings(stored: Mapping[str, Any], classes: Classes | None = None) -> Settings:
     """The settings of a snapshot. Raises msgspec.ValidationError, and as ``check_imports``."""
-    settings = msgspec.convert(_under_new_names(stored), Settings)
+    settings = msgspec.convert(under_new_names(stored), Settings)
     check_imports(msgspec.to_builtins(settings), classes or Classes())
     return settings
 
@@ -154,7 +154,8 @@ def check_imports(stored: Mapping[str, Any], classes: Classes) -> None:
             )
 
 
-def _under_new_names(stored: Mapping[str, Any]) -> dict[str, Any]:
+def under_new_names(stored: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings of a state as this release names, and means, them."""
     found = {RENAMED.get(name, name): value for name, value in stored.items()}
     if "vector_weight" not in found and "vector_field" in found:  # of before a vector stood beside fields
         beside = any(found.get(name) for name in ("fields", "texts", "numbers"))
