@@ -26,7 +26,7 @@ from streamdp.beam.data.state import Incoming
 from streamdp.beam.step.clusters import bag_of_slot, hide_slot, leave_class, score_record, value_of
 from streamdp.encode.batch import Batch
 from streamdp.encode.encoders import decoder_of
-from streamdp.errors import ConfigError
+from streamdp.errors import ConfigError, StreamdpError
 from streamdp.estimators.stored import _made
 from streamdp.kernels.jit import entry
 from streamdp.likelihoods import Categorical, VonMisesFisher
@@ -318,6 +318,7 @@ def test_river_learns_from_mappings_that_hold_an_array() -> None:
         ([1e200] * 8, "too_large", "field 'embedding': a number in it is beyond"),
         ("far", "wrong_type", "field 'embedding' is no array of numbers: 'far'"),
         (3.0, "wrong_type", "field 'embedding' is no array of numbers: '3'"),
+        ([1.0] * 200_000, "too_large", "field 'embedding' has 200,000 numbers; at most 131,072 are taken"),
         ([], "wrong_type", "field 'embedding' is no array of numbers: []"),
     ],
 )
@@ -363,6 +364,17 @@ def test_a_field_that_nobody_has_ends_the_run_with_one_line(tmp_path: Path) -> N
 def test_shards_have_no_vectors() -> None:
     with pytest.raises(ConfigError, match="vector"):
         shard_settings(SETTINGS, 2)
+
+
+@pytest.mark.parametrize("dimension", [3, 1 << 40, -1, "8", None])
+def test_a_state_of_vectors_of_another_length_is_refused(dimension: Any) -> None:
+    engine = Engine(SETTINGS)
+    engine.advance(tickets(20))
+    stored = msgspec.msgpack.decode(engine.dumps())
+    assert stored["encoder"]["dimension"] == 8
+    stored["encoder"]["dimension"] = dimension
+    with pytest.raises(StreamdpError):
+        Engine.loads(msgspec.msgpack.encode(stored), SETTINGS)
 
 
 def test_a_state_of_before_has_no_vector_beside() -> None:

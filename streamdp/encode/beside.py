@@ -13,6 +13,9 @@ from streamdp.errors import ConfigError, Exit
 from streamdp.likelihoods.base import Moments
 from streamdp.records import Record, Reject
 
+LONGEST = 1 << 17
+"""Numbers of a vector at most: every cluster holds twice as many."""
+
 
 class VectorBeside:
     """One field of vectors, scaled to length one; a record that lacks it has a row of NaN.
@@ -48,6 +51,9 @@ class VectorBeside:
         if not isinstance(found, list) or not found:
             detail = f"field {self.field!r} is no array of numbers: {found!r:.60}"
             return refuse(record, "wrong_type", detail)
+        if len(found) > LONGEST:
+            detail = f"field {self.field!r} has {len(found):,} numbers; at most {LONGEST:,} are taken"
+            return refuse(record, "too_large", detail)
         rows = self._rows or VectorEncoder(len(found), None, normalise=True)
         refused = rows.add(msgspec.structs.replace(record, value=found))
         if refused is not None:

@@ -11,6 +11,7 @@ import numpy as np
 
 from streamdp.decode.decoder import Decoder, Format
 from streamdp.encode.batch import Batch
+from streamdp.encode.beside import LONGEST as LONGEST_VECTOR
 from streamdp.encode.category_encoder import EVERY, CategoryEncoder, sound_cuts
 from streamdp.encode.order import ReorderBuffer, refuse
 from streamdp.encode.stop_words import LANGUAGES
@@ -52,9 +53,8 @@ def load_encoder(stored: dict[str, Any], settings: Settings) -> Encoder:
     if stored["kind"] == "categories":
         names = FieldNames(*map(tuple, stored["names"]))
         dimension = stored.get("dimension")
-        require(
-            dimension is None or (type(dimension) is int and dimension > 0), "the dimension is out of range"
-        )
+        sound = dimension is None or (type(dimension) is int and 0 < dimension <= LONGEST_VECTOR)
+        require(sound, "the dimension is out of range")
         encoder = CategoryEncoder(
             vocabulary, names, tokenizer, stored["cuts"], settings.stop_words, dimension=dimension
         )
