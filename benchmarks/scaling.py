@@ -18,7 +18,7 @@ from streamdp.beam.search import BeamSearch
 from streamdp.encode.batch import Batch
 from streamdp.settings import Settings
 
-GOAL = 0.5
+GOAL = 0.3
 """The exponent of the cost in K stays below."""
 
 TOLD = 3

@@ -178,7 +178,7 @@ def _score_record(
     log_base += _score_fields(clusters, family, inner, record.words[:text], record.counts[:text])
     if length > 0:
         _flush(inner)
-        touch_words(index, inner, words, singles, index.distinct, b1, d)
+        touch_words(index, inner, words, singles, index.distinct, index.counters.posted, True, b1, d)
         if singles < words.shape[0]:
             repeat_gains(index, inner, words, counts, singles, index.distinct, b1, d, 0.0)
     sum_values(state.pool, sizes, scores, SHORT + 1, False, may_found(model, state.beam), log_base)
