@@ -194,6 +194,7 @@ class BeamStream(Stream):
             self.stage("kernel")
         seq = first + len(records)
         if seq % REVIEW_EVERY == 0:
+            self.stage("looks")
             self._look_back(search, answers)
             self._looks.adapt(search)
         if words is not None and seq % EVICT_EVERY == 0 and words.wants_eviction():
