@@ -18,7 +18,7 @@ from streamdp.beam.search import BeamSearch
 from streamdp.encode.batch import Batch
 from streamdp.settings import Settings
 
-GOAL = 0.5
+GOAL = 0.3
 """The exponent of the cost in K stays below."""
 
 TOLD = 3
@@ -65,7 +65,7 @@ def widened(seeded: BeamSearch, settings: Settings) -> BeamSearch:
     state = copied(seeded.state)
     beam, pool = search.state.beam, state.pool
     for wide, narrow in zip(beam, state.beam, strict=True):
-        wide[: narrow.shape[0]] = narrow
+        wide[tuple(slice(n) for n in narrow.shape)] = narrow  # counters are of no dimension
     holds = np.zeros((2, settings.beam, pool.holds.shape[2]), np.uint8)
     search.state = state._replace(beam=beam, pool=pool._replace(holds=holds))
     return search

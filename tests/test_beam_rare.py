@@ -1,4 +1,4 @@
-"""Leaving frequent words' postings alone changes nothing that is announced."""
+"""Leaving frequent words' postings alone changes no label, and numbers by no more than is allowed."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import pytest
 from models import Problem, pair
 from streams import SparseRecord, encode, ordered
 
+from streamdp.beam.clusters.rare import NEGLIGIBLE
 from streamdp.beam.search import BeamSearch
 
 TOPICS, OWN, SHARED = 60, 12, 6
@@ -55,7 +56,9 @@ def test_same_answers_with_fewer_clusters_touched(prior: str, family: str, width
     records = stream(np.random.default_rng(8), 500)
     with_all, everything, touched_all = run(pair(prior, family, width, 5.0, frequent=10**9), records)
     with_rare, spared, touched_rare = run(pair(prior, family, width, 5.0, frequent=8), records)
-    np.testing.assert_allclose(spared, everything, rtol=0, atol=1e-7)
+    exact, close = np.array(everything), np.array(spared)
+    np.testing.assert_array_equal(close[:, :3], exact[:, :3])
+    np.testing.assert_allclose(close[:, 3:], exact[:, 3:], rtol=0, atol=2 * NEGLIGIBLE)
     np.testing.assert_allclose(with_rare.log_joints, with_all.log_joints, rtol=1e-9)
     assert with_rare.counters() == with_all.counters()
     if prior == "crp" and family == "pitman_yor":

@@ -13,6 +13,7 @@ import pytest
 from feeds import assigned
 from streamdp_connectors.protocol import Lag
 
+from streamdp.beam.data.state import REVIEW_EVERY
 from streamdp.cli.reading import Reader
 from streamdp.cli.watch import Served, Together, Watch
 from streamdp.engine import Engine
@@ -86,6 +87,9 @@ def test_an_engine_tells_of_its_stages_by_the_batch() -> None:
     engine.stage = told.append
     engine.advance([f"storm over coast {i}" for i in range(200)])
     assert told == ["kernel", "announce", "kernel", "encode"]
+    told.clear()
+    engine.advance([f"storm over coast {i}" for i in range(REVIEW_EVERY - 200)])
+    assert told == ["kernel", "announce", "kernel", "looks", "encode"]
     assert set(told) <= set(STAGES)
 
 

@@ -66,6 +66,10 @@ def kind_of(most: int, labels: int) -> int:
     return 3 if labels < MANY else 4
 
 
+NONE_AGAIN = np.zeros((0, 2))
+"""What is told of no revisions."""
+
+
 class _Known(NamedTuple):
     """The newest label of a record, its class, and which correction has said so (0 for the record itself)."""
 
@@ -104,7 +108,7 @@ class Confidence:
         ``answers`` are those of the records, ``revisions`` what they brought. Written to ``found``, shape
         (2, n), and returned of the revisions, shape (m, 2); NaN where the cluster has no labels.
         """
-        again = np.full((len(revisions), 2), math.nan)
+        again = np.full((len(revisions), 2), math.nan) if len(revisions) else NONE_AGAIN
         if self.field is None and not self._known:
             return again
         classes = dict(_classes(records, self.field))

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from streamdp.answers.confidence import Confidence
+from streamdp.answers.confidence import NONE_AGAIN, Confidence
 from streamdp.answers.lasting import Lasting, revise_lasting, tell_lasting
 from streamdp.answers.lasting import Recent as Judged
 from streamdp.answers.stability import Recent as Revised
@@ -24,7 +24,7 @@ NUMBERS = (*_ROUNDED, "lasting_probability", "stability", "confidence", "confide
 
 NO_REVISIONS = new_rows(0, REVISION)
 
-NOTHING_REVISED = NO_REVISIONS, np.zeros((0, 2))
+NOTHING_REVISED = NO_REVISIONS, NONE_AGAIN
 """No revisions, and what is told of them."""
 
 _Rows = np.ndarray | Mapping[str, np.ndarray]

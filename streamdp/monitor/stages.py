@@ -10,9 +10,9 @@ from collections.abc import Callable
 
 AGE_BUCKETS = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0, 3600.0)
 
-STAGES = ("fetch", "decode", "encode", "kernel", "announce", "write", "snapshot", "other")
-"""The way of a batch: asking and waiting for records, bytes to records, records to arrays, the search, its
-answers, handing them over; and what is between the batches."""
+STAGES = ("fetch", "decode", "encode", "kernel", "looks", "announce", "write", "snapshot", "other")
+"""The way of a batch: asking and waiting for records, bytes to records, records to arrays, the search, looks
+back at earlier records, answers, handing them over; and what is between the batches."""
 
 
 class Ages:

@@ -113,9 +113,8 @@ class BeamStream(Stream):
 
     def _begin(self, answers: Answers, *, last: bool = False) -> None:
         """Start the search, where enough is known: from the first record of words, after the warm-up."""
-        intake = self.intake
-        encoder, pending = intake.encoder, len(intake.pending)
-        if encoder is None or not pending:
+        intake, encoder = self.intake, self.intake.encoder
+        if encoder is None or not intake.pending:
             return
         if encoder.waits:
             if not last and not intake.enough:
@@ -194,6 +193,7 @@ class BeamStream(Stream):
             self.stage("kernel")
         seq = first + len(records)
         if seq % REVIEW_EVERY == 0:
+            self.stage("looks")
             self._look_back(search, answers)
             self._looks.adapt(search)
         if words is not None and seq % EVICT_EVERY == 0 and words.wants_eviction():

@@ -179,7 +179,7 @@ def score_by_words(clusters: CategoryClusters, model: Model, scores: Scores, rec
     log_base += _score_fields(clusters, family, inner, record.words[:text], record.counts[:text])
     if length > 0:
         _flush(inner)
-        touch_words(index, inner, words, singles, index.distinct, b1, d)
+        touch_words(index, inner, words, singles, index.distinct, index.counters.posted, True, b1, d)
         if singles < words.shape[0]:
             repeat_gains(index, inner, words, counts, singles, index.distinct, b1, d, 0.0)
     return log_base

@@ -1,17 +1,16 @@
-"""Leaving the postings of frequent words alone, where that provably changes nothing.
+"""Leaving the postings of frequent words alone, where that provably changes next to nothing.
 
 With many clusters nearly all postings belong to a few frequent words, and a record that matches a
 cluster by its rare words owes nothing to the thousands that share only frequent ones. So clusters are
-first looked up by the rare words alone (and the contested ones taken besides), their gains worked out
-from their own lists of words. What all others could be worth is bounded: sharing a single word raises a
-cluster's value at most by the factor
+first looked up by the rare words alone (and the contested ones taken besides). What any cluster could be
+worth by more words is bounded: sharing a single word raises its value at most by the factor
 
     1 + (m - d) / ((b1 + d T) p_w),
 
-m the largest count that the word has in any cluster, and at most n - T + 1.
-
-Where the bound is below ``NEGLIGIBLE`` of the evidence, and too low for any of them to survive in the
-beam, they count as sharing nothing; else all postings are visited after all.
+m the largest count that the word has in any cluster, and at most n - T + 1. Clusters that could matter
+are looked up in their own lists of words. Where the bounds of all others are together below ``NEGLIGIBLE``
+of the evidence, and each too low to survive in the beam, these count as not sharing the frequent words; else
+all postings are visited after all.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from streamdp.beam.data.choice import SHARED, WordScores, is_touched
 from streamdp.beam.data.pool import ALIVE, Pool
 from streamdp.kernels.jit import kernel
 
-NEGLIGIBLE = 1e-8
+NEGLIGIBLE = 1e-5
 """Share of a record's evidence that may be left out."""
 
 SHARE = 64
@@ -35,66 +34,142 @@ SHARE = 64
 WORTH = 4
 """Entries of clusters' own lists, read in a row, that cost less than visiting one posting."""
 
+FAINT = 1e-8
+"""What a cluster could be worth beside the best that rare words lead to, that its own list is not read."""
+
 FLUSH_EVERY = 16
 """Factors multiplied before a logarithm is taken."""
 
 
 @kernel
-def _meet(scores: WordScores, slot: int | np.int64, met: int) -> int:
-    tick = scores.counters.tick
-    if not is_touched(scores.cells[slot].mark, tick):
-        scores.cells[slot].mark = tick << SHARED
-        scores.touched[met] = slot
-        return met + 1
-    return met
+def _common(index: Index, words: np.ndarray, singles: int, frequent: int) -> int:
+    """Postings of the words that occur once in a record and have more than ``frequent``."""
+    n = 0
+    for i in range(singles):
+        length = index.lists[words[i]].length
+        n += length if length > frequent else 0
+    return n
 
 
 @kernel
-def touch_rare(
+def pays(index: Index, words: np.ndarray, singles: int, frequent: int) -> bool:
+    """Whether most postings of a record are of frequent words."""
+    n, common = 0, _common(index, words, singles, frequent)
+    for i in range(words.shape[0]):
+        n += index.lists[words[i]].length
+    return 2 * common > n
+
+
+@kernel
+def is_slow(index: Index, scores: WordScores, words: np.ndarray, singles: int, frequent: int) -> bool:
+    """Whether visiting all postings takes no longer than reading the lists of all touched clusters."""
+    work = 0
+    for j in range(scores.counters.touched):
+        work += index.types[scores.touched[j]] + singles
+    return work > WORTH * _common(index, words, singles, frequent)
+
+
+@kernel
+def meet_contested(pool: Pool, scores: WordScores) -> None:
+    """Touch the contested clusters, whatever words they hold."""
+    tick = scores.counters.tick
+    for j in range(pool.counters.contested):
+        slot = pool.slot_of[j]
+        if pool.state[slot] == ALIVE and not is_touched(scores.cells[slot].mark, tick):
+            scores.cells[slot].mark = tick << SHARED
+            scores.touched[scores.counters.touched] = slot
+            scores.counters.touched += 1
+
+
+@kernel
+def bound_classes(
     index: Index,
-    pool: Pool,
+    sizes: Sizes,
     scores: WordScores,
     words: np.ndarray,
     singles: int,
     frequent: int,
     b1: float,
     d: float,
-) -> bool:
-    """Touch the clusters that share a rare word, with their exact gains; False where it would not pay.
-
-    Words that occur once in the record and have more than ``frequent`` postings are left alone.
-    """
-    spared = 0
+) -> None:
+    """Fill ``bound``: at most by what factor frequent words raise the value of a cluster, by size class."""
+    bound, high = scores.bound, sizes.counters.high
+    for c in range(high):
+        bound[c] = 1.0
     for i in range(singles):
-        n = index.lists[words[i]].length
-        if n > frequent:
-            spared += n
-    if spared == 0:
-        return False
-    scores.counters.tick += 1
-    met, work = 0, 0
-    for i in range(words.shape[0]):
-        w = words[i]
-        n = index.lists[w].length
-        if i < singles and n > frequent:
-            continue
-        for e in range(index.lists[w].start, index.lists[w].start + n):
-            met = _meet(scores, np.int64(index.slot[e]), met)
-    for j in range(pool.counters.contested):
-        if pool.state[pool.slot_of[j]] == ALIVE:
-            met = _meet(scores, pool.slot_of[j], met)
-    scores.counters.touched = met
-    for j in range(met):
-        work += index.types[scores.touched[j]] + singles
-    if work > WORTH * spared:
-        return False
+        if index.lists[words[i]].length > frequent:
+            inverse = scores.inverse[i]
+            largest = np.float64(index.lists[words[i]].most)
+            for c in range(high):
+                most = min(sizes.tokens[c] - sizes.types[c] + 1.0, largest)
+                bound[c] *= 1.0 + (most - d) * inverse / (b1 + d * sizes.types[c])
+
+
+@kernel
+def unvisited(sizes: Sizes, scores: WordScores) -> tuple[float, float]:
+    """At most what the agreed clusters that were left alone are worth together, and each: stored weights."""
+    total, most = 0.0, 0.0
+    for c in range(1, sizes.counters.high):
+        value = scores.ratio[c] * scores.bound[c]
+        total += sizes.weight[c] * value
+        most = max(most, sizes.top[c] * value)
+    return total, most
+
+
+@kernel
+def _promise(pool: Pool, sizes: Sizes, scores: WordScores, slot: int) -> float:
+    """Stored weight times value of an agreed cluster by its rare words alone."""
+    cell = scores.cells[slot]
+    return pool.weight[slot] * scores.partial[sizes.of[slot]] * cell.gain / cell.loss
+
+
+@kernel
+def is_vain(pool: Pool, sizes: Sizes, scores: WordScores, new: float) -> bool:
+    """Whether what was left alone may be too much, whatever the clusters at hand are worth."""
+    total, _ = unvisited(sizes, scores)
+    known = max(new, 0.0) * scores.ratio[0]
+    for c in range(1, sizes.counters.high):
+        known += sizes.weight[c] * scores.ratio[c]
+    for j in range(scores.counters.touched):
+        slot = scores.touched[j]
+        if pool.column[slot] < 0:
+            known += _promise(pool, sizes, scores, slot) * scores.bound[sizes.of[slot]]
+    return total > NEGLIGIBLE * known
+
+
+@kernel
+def look_closer(
+    index: Index,
+    pool: Pool,
+    sizes: Sizes,
+    scores: WordScores,
+    words: np.ndarray,
+    singles: int,
+    all_of_them: bool,
+    b1: float,
+    d: float,
+) -> tuple[float, float]:
+    """Count the frequent words of those touched clusters that could matter, from their own lists of words.
+
+    Returns at most what the others are worth together, and each: stored weights.
+    """
+    best, total, most = 0.0, 0.0, 0.0
     for i in range(singles):
         scores.position[words[i]] = i + 1
-    for j in range(met):
-        _gains(index, scores, scores.touched[j], singles, b1, d)
+    for j in range(scores.counters.touched):
+        if pool.column[scores.touched[j]] < 0 and not all_of_them:
+            best = max(best, _promise(pool, sizes, scores, scores.touched[j]))
+    for j in range(scores.counters.touched):
+        slot = scores.touched[j]
+        if pool.column[slot] < 0 and not all_of_them:
+            promise = _promise(pool, sizes, scores, slot) * scores.bound[sizes.of[slot]]
+            if promise < FAINT * best:
+                total, most = total + promise, max(most, promise)
+                continue
+        _gains(index, scores, slot, singles, b1, d)
     for i in range(singles):
         scores.position[words[i]] = 0
-    return True
+    return total, most
 
 
 @kernel
@@ -121,35 +196,6 @@ def _gains(index: Index, scores: WordScores, slot: int, singles: int, b1: float,
                 log_gain += math.log(gain / loss)
                 gain, loss = 1.0, 1.0
     cell = scores.cells[slot]
-    cell.mark += r
+    cell.mark = (scores.counters.tick << SHARED) + r
     cell.gain, cell.loss = gain, loss
     scores.log_gain[slot] = log_gain
-
-
-@kernel
-def unvisited_bound(
-    index: Index,
-    sizes: Sizes,
-    scores: WordScores,
-    words: np.ndarray,
-    singles: int,
-    frequent: int,
-    b1: float,
-    d: float,
-) -> float:
-    """At most what the agreed clusters that were left alone can be worth together, stored weights."""
-    bound = scores.denominator
-    high = sizes.counters.high
-    for c in range(high):
-        bound[c] = sizes.weight[c] * scores.ratio[c]
-    for i in range(singles):
-        if index.lists[words[i]].length > frequent:
-            inverse = scores.inverse[i]
-            largest = np.float64(index.lists[words[i]].most)
-            for c in range(high):
-                most = min(sizes.tokens[c] - sizes.types[c] + 1.0, largest)
-                bound[c] *= 1.0 + (most - d) * inverse / (b1 + d * sizes.types[c])
-    total = 0.0
-    for c in range(1, high):
-        total += bound[c]
-    return total

@@ -22,10 +22,20 @@ import math
 import numpy as np
 
 from streamdp.beam.clusters.index import Index
-from streamdp.beam.clusters.rare import NEGLIGIBLE, SHARE, touch_rare, unvisited_bound
+from streamdp.beam.clusters.rare import (
+    NEGLIGIBLE,
+    SHARE,
+    bound_classes,
+    is_slow,
+    is_vain,
+    look_closer,
+    meet_contested,
+    pays,
+    unvisited,
+)
 from streamdp.beam.clusters.repeats import repeat_gains, score_repeats
 from streamdp.beam.clusters.sizes import Sizes
-from streamdp.beam.data.choice import SHARED, Scores, WordScores, is_touched, words_shared
+from streamdp.beam.data.choice import BLOCK, SHARED, Scores, WordScores, is_touched, words_shared
 from streamdp.beam.data.pool import Pool
 from streamdp.beam.data.state import Model
 from streamdp.kernels.jit import kernel
@@ -116,12 +126,15 @@ def touch_words(
     words: np.ndarray,
     singles: int,
     types: np.ndarray,
+    frequent: int,
+    logs: bool,
     b1: float,
     d: float,
 ) -> None:
-    """Walk the postings of all words; multiply the gains of those that occur once.
+    """Walk the postings of words; multiply the gains of those that occur once.
 
-    ``types``: distinct words by slot. What was touched at the same tick stays so.
+    ``types``: distinct words by slot; ``frequent``: words that occur once are left alone where they have more
+    postings; ``logs``: whether ``log_gain`` is going to be read. What was touched at the same tick stays so.
     """
     cells, touched, met = scores.cells, scores.touched, scores.counters.touched
     tick = scores.counters.tick
@@ -129,15 +142,16 @@ def touch_words(
         w = words[i]
         start = index.lists[w].start
         inverse = scores.inverse[i]
-        single = i < singles
-        for e in range(start, start + index.lists[w].length):
+        single, length = i < singles, index.lists[w].length
+        for e in range(start, start + (0 if single and length > frequent else length)):
             slot = np.uintp(index.slot[e])  # no index counts from the end
             cell = cells[slot]
             if not is_touched(cell.mark, tick):
                 cell.mark = tick << SHARED
                 cell.gain = cell.loss = 1.0
                 cell.pull = b1 + d * types[slot]
-                scores.log_gain[slot] = 0.0
+                if logs:
+                    scores.log_gain[slot] = 0.0
                 touched[met] = slot
                 met += 1
             if single:
@@ -145,7 +159,7 @@ def touch_words(
                 cell.gain *= (index.occurrences[e] - d) * inverse + (q + d * (i - r))
                 cell.loss *= q + d * (singles - 1 - r)
                 cell.mark += 1
-        if i % SHORT == SHORT - 1:
+        if logs and i % SHORT == SHORT - 1:
             for j in range(met):
                 slot = touched[j]
                 cell = cells[slot]
@@ -156,22 +170,20 @@ def touch_words(
 
 
 @kernel
-def _touched_values(scores: Scores, sizes: Sizes, logs: bool, long: bool, peak: float) -> float:
-    """Values of the clusters that share a word, in logarithms where asked for; returns the greatest."""
+def _log_value(scores: WordScores, slot: int, part: float) -> float:
+    """The logarithm of the value of a cluster that shares a word; ``part``: that of its class."""
+    cell = scores.cells[slot]
+    return part + scores.log_gain[slot] + math.log(cell.gain / cell.loss)
+
+
+@kernel
+def _touched_logs(scores: Scores, sizes: Sizes, peak: float) -> float:
+    """Logarithms of the values of the clusters that share a word; the greatest of them and ``peak``."""
     words, value = scores.words, scores.value
     for j in range(words.counters.touched):
         slot = words.touched[j]
-        cell, part = words.cells[slot], words.partial[sizes.of[slot]]
-        if logs:
-            lp = (part if long else math.log(part)) + words.log_gain[slot]
-            lp += math.log(cell.gain / cell.loss)
-            value[slot] = lp
-            if long:
-                peak = max(peak, lp)
-        else:
-            value[slot] = part * cell.gain / cell.loss
-            if words.log_gain[slot] != 0.0:
-                value[slot] *= math.exp(words.log_gain[slot])
+        value[slot] = _log_value(words, slot, words.partial[sizes.of[slot]])
+        peak = max(peak, value[slot])
     return peak
 
 
@@ -214,27 +226,32 @@ def sum_values(
     words, value = scores.words, scores.value
     high = sizes.counters.high
     long = length > SHORT
-    logs = long or repeats
     peak = 0.0
     if long:
         peak = words.log_ratio[0] if founds else -np.inf
         for c in range(1, high):
             if sizes.classes[c].refs > 0:
                 peak = max(peak, words.log_ratio[c])
-    peak = _touched_values(scores, sizes, logs, long, peak)
-    if logs:
-        for j in range(words.counters.touched):
-            value[words.touched[j]] = _exp(value[words.touched[j]] - peak)
-        if long:
-            for c in range(high):
-                words.ratio[c] = _exp(words.log_ratio[c] - peak) if sizes.classes[c].refs > 0 else 0.0
+        peak = _touched_logs(scores, sizes, peak)
+        for c in range(high):
+            words.ratio[c] = _exp(words.log_ratio[c] - peak) if sizes.classes[c].refs > 0 else 0.0
     total, weight = _sum_classes(sizes.weight, words.ratio, high)
-    best = 0.0
-    for j in range(words.counters.touched):
+    best, most = 0.0, 0.0
+    for j in range(words.counters.touched):  # one walk for all: with many clusters it is memory that it costs
         slot = words.touched[j]
+        c, cell = sizes.of[slot], words.cells[slot]
+        if long:
+            value[slot] = _exp(value[slot] - peak)
+        elif repeats:
+            value[slot] = _exp(_log_value(words, slot, math.log(words.partial[c])))
+        else:
+            value[slot] = words.partial[c] * cell.gain / cell.loss
         if pool.column[slot] < 0:
-            total += pool.weight[slot] * (value[slot] - words.ratio[sizes.of[slot]])
-            best = max(best, pool.weight[slot] * value[slot])
+            total += pool.weight[slot] * (value[slot] - words.ratio[c])
+            most = max(most, pool.weight[slot] * value[slot])
+        if j % BLOCK == BLOCK - 1 or j == words.counters.touched - 1:
+            words.most[j // BLOCK] = most
+            best, most = max(best, most), 0.0
     scores.counters.reference = log_base + peak
     scores.counters.new_value = words.ratio[0] if founds else 0.0
     scores.counters.agreed_sum = total
@@ -255,6 +272,13 @@ def singles_and_length(counts: np.ndarray) -> tuple[int, int]:
 
 
 @kernel
+def _begin(scores: WordScores) -> None:
+    """Nothing is touched."""
+    scores.counters.tick += 1
+    scores.counters.touched = 0
+
+
+@kernel
 def score_words(
     model: Model,
     pool: Pool,
@@ -264,14 +288,18 @@ def score_words(
     scores: Scores,
     words: np.ndarray,
     counts: np.ndarray,
-    founds: bool,
+    new: float,
 ) -> None:
-    """Fill ``scores``: the value of every size class and of every cluster that shares a word."""
+    """Fill ``scores``: the value of every size class and of every cluster that shares a word.
+
+    ``new``: the least stored weight of a new cluster under any hypothesis, below 0 where none may be founded.
+    """
     inner = scores.words
     log_base, b1 = base_measure(model.family, learned, words, counts, inner.inverse)
     d, extra = shape_of(model.family)
     singles, length = singles_and_length(counts)
     repeats, high = singles < words.shape[0], sizes.counters.high
+    logs = repeats or length > SHORT
     score_singles(sizes, inner, high, singles, length, length > SHORT, b1, d)
     if repeats:
         score_repeats(sizes, inner, high, singles, counts, length > SHORT, b1, d, extra)
@@ -279,20 +307,30 @@ def score_words(
         for t in range(length):
             log_base -= math.log1p(t * extra)
     frequent = max(model.frequent, pool.counters.open // SHARE)
-    # a tempered prior selects by other weights than those that the bound is made of
-    rare = model.temper == 1.0 and words.shape[0] <= FEW
-    rare = rare and touch_rare(index, pool, inner, words, singles, frequent, b1, d)
+    # a tempered prior selects by other weights than those that the bounds are made of
+    rare = model.temper == 1.0 and words.shape[0] <= FEW and pays(index, words, singles, frequent)
+    left, largest = 0.0, 0.0
+    if rare:
+        bound_classes(index, sizes, inner, words, singles, frequent, b1, d)
+        _begin(inner)
+        touch_words(index, inner, words, singles, index.types, frequent, logs, b1, d)
+        meet_contested(pool, inner)
+        rare = not (
+            is_slow(index, inner, words, singles, frequent) if logs else is_vain(pool, sizes, inner, new)
+        )
+        if rare:
+            left, largest = look_closer(index, pool, sizes, inner, words, singles, logs, b1, d)
     while True:
         if not rare:
-            inner.counters.tick += 1
-            inner.counters.touched = 0
-            touch_words(index, inner, words, singles, index.types, b1, d)
+            _begin(inner)
+            touch_words(index, inner, words, singles, index.types, index.counters.posted, logs, b1, d)
         if repeats:
             repeat_gains(index, inner, words, counts, singles, index.types, b1, d, extra)
-        best = sum_values(pool, sizes, scores, length, repeats, founds, log_base)
+        best = sum_values(pool, sizes, scores, length, repeats, new >= 0.0, log_base)
         if not rare:
             break
-        bound = unvisited_bound(index, sizes, inner, words, singles, frequent, b1, d)
-        if bound <= NEGLIGIBLE * best and bound <= best * math.exp(-1.0 - model.slack):
+        mass, most = unvisited(sizes, inner)
+        known = scores.counters.agreed_sum + max(new, 0.0) * scores.counters.new_value
+        if mass + left <= NEGLIGIBLE * known and max(most, largest) <= best * math.exp(-1.0 - model.slack):
             break
         rare = False

@@ -21,13 +21,13 @@ from streamdp.beam.clusters.index import (
 from streamdp.beam.clusters.places import Places, least_value, offer_place, offer_places
 from streamdp.beam.clusters.sizes import Sizes, join_class
 from streamdp.beam.clusters.sparse import score_words
-from streamdp.beam.data.choice import GUARD, NEW, Choice, Scores, is_touched, rounded
+from streamdp.beam.data.choice import BLOCK, GUARD, NEW, Choice, Scores, is_touched, rounded
 from streamdp.beam.data.pool import ALIVE, CLOSED, Pool
 from streamdp.beam.data.state import Incoming, Model, Output, State
 from streamdp.beam.step import clusters as contract
 from streamdp.beam.step.candidates import log_offer, offer_candidate, offer_slot, raise_floor, turned_away
 from streamdp.beam.step.capacity import need
-from streamdp.beam.step.evidence import may_found
+from streamdp.beam.step.evidence import least_new
 from streamdp.kernels.jit import kernel
 from streamdp.likelihoods.words import learn
 
@@ -56,7 +56,7 @@ def _score_record(
         scores,
         record.words,
         record.counts,
-        may_found(model, state.beam),
+        least_new(model, state.beam),
     )
 
 
@@ -101,11 +101,14 @@ def _explore_class(model: Model, state: State, sizes: Sizes, scores: Scores, cho
 @contract.offer_agreed.of(WordClusters)
 def _offer_agreed(clusters: WordClusters, model: Model, state: State, scores: Scores, choice: Choice) -> None:
     pool, sizes, words = state.pool, clusters.sizes, scores.words
-    for i in range(words.counters.touched):
-        slot = words.touched[i]
-        if pool.column[slot] < 0 and pool.state[slot] == ALIVE:
-            offer_slot(model, state, scores, choice, slot)
-    scale = state.beam.counters.scale
+    scale, touched = state.beam.counters.scale, words.counters.touched
+    for first in range(0, touched, BLOCK):
+        if words.most[first // BLOCK] * scale < choice.counters.bar * (1.0 - GUARD):
+            continue
+        for i in range(first, min(first + BLOCK, touched)):
+            slot = words.touched[i]
+            if pool.column[slot] < 0 and pool.state[slot] == ALIVE:
+                offer_slot(model, state, scores, choice, slot)
     for c in range(1, sizes.counters.high):
         if sizes.top[c] * scale * words.ratio[c] < choice.counters.bar or sizes.agreed[c] == 0:
             continue

@@ -98,6 +98,9 @@ CELL = row_type("mark", "gain loss pull")
 and how many of the words that occur once it shares (``marked``); the numerator over these; what its class's
 numerator has too much; and b1 + d T_k."""
 
+BLOCK = 64
+"""Clusters that share a word with a record, passed over at once where none of them can survive."""
+
 SHARED = 24
 """Bits of a mark that count words; those above are the number of the scoring."""
 
@@ -111,7 +114,8 @@ class WordScores(NamedTuple):
     counters: Annotated[Counters, one("touched tick")]
     touched: Annotated[np.ndarray, ints("slots")]  # slots that share a word with the record
     cells: Annotated[np.ndarray, rows(CELL, "slots")]
-    log_gain: Annotated[np.ndarray, reals("slots")]  # of gains over losses so far
+    log_gain: Annotated[np.ndarray, reals("slots")]  # of gains over losses so far, where logarithms are taken
+    most: Annotated[np.ndarray, reals("slots")]  # of each block of the touched: the most weight times value
     rank: Annotated[np.ndarray, of(np.uintp, "slots")]  # which of the touched slots; what follows is by rank
     held: Annotated[np.ndarray, reals("slots")]  # n_kw of the repeated word at hand; zero between words
     tokens: Annotated[np.ndarray, reals("slots")]  # n_k
@@ -122,6 +126,7 @@ class WordScores(NamedTuple):
     ratio: Annotated[np.ndarray, reals("classes")]  # value of a class
     partial: Annotated[np.ndarray, reals("classes")]  # the same before repeated words
     denominator: Annotated[np.ndarray, reals("classes")]  # and scratch
+    bound: Annotated[np.ndarray, reals("classes")]  # what frequent words raise a value by at most
     log_ratio: Annotated[np.ndarray, reals("classes")]
     known_tokens: Annotated[np.ndarray, reals("classes")]  # where the rising factorials of a class begin,
     known_types: Annotated[np.ndarray, reals("classes")]  # as of which log Gamma is known:

@@ -24,6 +24,16 @@ def may_found(model: Model, beam: Beam) -> bool:
 
 
 @kernel
+def least_new(model: Model, beam: Beam) -> float:
+    """The least stored weight of a new cluster under any hypothesis; below 0 where none may found one."""
+    least, most = np.inf, 0.0
+    for h in range(beam.counters.width):
+        weight = found_weight(model.prior, np.float64(beam.founded[h]))
+        least, most = min(least, weight), max(most, weight)
+    return least / beam.counters.scale if most > 0.0 else -1.0
+
+
+@kernel
 def normalise(model: Model, state: State, scores: Scores, choice: Choice) -> tuple[float, float]:
     """Normalisers and expected masses of all hypotheses; the record's log evidence."""
     pool, beam = state.pool, state.beam
