@@ -71,7 +71,7 @@ class Few:
         return divide(self.terms, self.bags, first, side, sweeps)
 
     def as_two(self, starts: np.ndarray) -> list[np.ndarray | None]:
-        """Of clusters, which begin at these records, a side of each record; None of one that is one rather."""
+        """A side of each record of clusters that begin at these records; None of one that is one rather."""
         found, sides = np.zeros(len(starts) - 1, np.int64), np.zeros(starts[-1], np.int64)
         find_two(self.terms, self.bags, starts, sides, found)
         each = zip(np.split(sides, starts[1:-1]), found, strict=True)
