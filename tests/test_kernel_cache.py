@@ -29,8 +29,9 @@ from commands import environment, wait_for
 from numba.core import event
 
 import streamdp
-from streamdp.beam.looks import uniting
+from streamdp.beam.looks import dividing, rearrange, uniting
 from streamdp.cli import warm
+from streamdp.demo.stream import demo_stream
 from streamdp.kernels import cache, compilation, prebuilt
 from streamdp.kernels.compiler import InnerDispatcher
 from streamdp.kernels.digest import _read, _Walk, digest_of
@@ -436,17 +437,31 @@ def test_warm_leaves_nothing_to_compile(tmp_path: Path) -> None:
     assert sorted(tmp_path.glob("kernels/*/*")) == kernels
 
 
-@pytest.mark.parametrize("dimension", [8, LONG])
-def test_warm_has_vectors_look_back_too(dimension: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Kernels that unite clusters and take strays are needed once such are found: warm meets both."""
-    asked: set[Entry] = set()
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> set[Entry]:
+    """The kernels that have been asked for."""
+    found: set[Entry] = set()
     find = Entry.of
 
     def of(self: Entry, *arguments: Any) -> Callable[..., Any]:
-        asked.add(self)
+        found.add(self)
         return find(self, *arguments)
 
     monkeypatch.setattr(Entry, "of", of)
+    return found
+
+
+def test_warm_parts_a_cluster_of_texts(asked: set[Entry]) -> None:
+    settings = Settings()
+    warm._run(settings, [record.text for record in demo_stream(100, 0)], offline=False)
+    modules = vars(dividing), vars(rearrange)
+    entries = {each for module in modules for each in module.values() if isinstance(each, Entry)}
+    assert entries - asked == {rearrange.keep_some}  # of corrections alone
+
+
+@pytest.mark.parametrize("dimension", [8, LONG])
+def test_warm_has_vectors_look_back_too(dimension: int, asked: set[Entry]) -> None:
+    """Kernels that unite clusters and take strays are needed once such are found: warm meets both."""
     settings = Settings()
     warm._run(settings, warm._vectors(records_for_all(settings), dimension), offline=False)
     entries = {each for each in vars(uniting).values() if isinstance(each, Entry)}

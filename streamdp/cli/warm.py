@@ -9,7 +9,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
+import numpy as np
 
+from streamdp.beam.looks.carry import Kept
+from streamdp.beam.looks.parting import LEAST, STRANGERS, part
+from streamdp.beam.looks.review import NONE, Due
 from streamdp.cli.errors import say
 from streamdp.cli.status import Display, counted
 from streamdp.decode.log_reader import LogReader
@@ -20,7 +24,9 @@ from streamdp.engine import Engine
 from streamdp.errors import ConfigError, Exit
 from streamdp.kernels.cache import cache_folder
 from streamdp.offline.fit import fit
+from streamdp.offline.handover import engine_of
 from streamdp.offline.plan import Plan
+from streamdp.offline.problem import Collection
 from streamdp.offline.refine import refine
 from streamdp.records import FieldNames, Record, Reject, Value
 from streamdp.records.columns import Texts
@@ -30,6 +36,9 @@ from streamdp.settings.assemble import LONG, is_sparse, records_for_all
 
 FEW = 60
 """Records that are fitted."""
+
+TOPICS = STRANGERS + 3
+"""Of texts with a cluster that is parted."""
 
 STRAYS, FLIPS = 0.0012, 0.02
 """Shares of vectors of no kind, for each dimension (where there are few, strays would meet and be kinds), and
@@ -124,6 +133,22 @@ def _as_read(settings: Settings, values: list[Value]) -> Texts | list[Record | R
     return reader.read(_raws(lines))
 
 
+def _part(settings: Settings) -> None:
+    """Let a cluster of two topics be parted, beside some of one topic each."""
+    generator = random.Random(0)  # noqa: S311 - records to compile with
+    topics = [generator.randrange(TOPICS) for _ in range(TOPICS * LEAST)]
+    texts: list[Value] = [
+        " ".join(generator.choices([f"word{t}x{k}" for k in range(9)], k=6)) for t in topics
+    ]
+    joined = np.maximum(topics, 1)
+    _, first, labels = np.unique(joined, return_index=True, return_inverse=True)
+    engine = engine_of(settings, Collection(settings, texts).encoded, np.argsort(np.argsort(first))[labels])
+    search, held = engine.search, engine.retained()
+    if search is not None and held is not None:
+        for _ in part(search, Kept(*held), Due(NONE, settings.second_look, last=True), with_events=True):
+            pass
+
+
 def _raws(lines: list[bytes]) -> Raws:
     raws = Raws({"file": ""}, ("line",))
     raws.data, raws.places, raws.arrivals = lines, list(range(len(lines))), [0.0] * len(lines)
@@ -136,6 +161,8 @@ def _run(settings: Settings, values: list[Value], *, offline: bool) -> None:
     if not isinstance(values[0], dict):
         engine.advance(_as_read(settings, values))
     engine.score(values[:2])
+    if isinstance(values[0], str) and settings.no_lines and settings.second_look:
+        _part(settings)
     if offline:
         plan = Plan(rounds=2, seconds=None)
         refine(engine, plan)

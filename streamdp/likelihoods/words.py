@@ -222,10 +222,11 @@ class BagFamily(Likelihood):
 class WordFamily(BagFamily):
     """Word counts that are scored token by token."""
 
-    def measure(self, learned: Any) -> np.ndarray:
-        """p_w of every word, shape (V,), by the kernel of the stream and what that has learned."""
-        words, inverse = np.arange(len(learned.counts), dtype=np.int32), np.ones(len(learned.counts))
-        _invert_base(self.terms(), learned, words, np.ones_like(words), inverse)
+    def measure(self, learned: Any, among: np.ndarray | None = None) -> np.ndarray:
+        """p_w of every word, or of some, by the kernel of the stream and what that has learned."""
+        words = np.arange(len(learned.counts)) if among is None else among
+        inverse, counts = np.ones(len(words)), np.ones(len(words), np.int32)
+        _invert_base(self.terms(), learned, words.astype(np.int32), counts, inverse)
         return 1.0 / inverse
 
     def mass_beyond_one(self, terms: Any) -> float:

@@ -6,17 +6,14 @@ records that have moved, and clusters that have closed.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 
 from streamdp.beam.data.pool import ALIVE
-from streamdp.beam.data.state import MERGED, SPLIT, VANISHED, Output
-from streamdp.beam.looks.rearrange import found_clusters, keep_head, move_records, report_change, tidy
-from streamdp.beam.looks.review import by_label, gather_recent, run_looks
+from streamdp.beam.looks.carry import Arrangement, Moves, head_by_label
 from streamdp.beam.looks.second_look import LEAST_GAIN
-from streamdp.beam.search import BeamSearch, inherit
+from streamdp.beam.search import inherit
 from streamdp.kernels.sound import finite, require, within
 from streamdp.offline.chain import Chain
 from streamdp.offline.kernels.store import FIRST_SLOT
@@ -27,14 +24,8 @@ from streamdp.priors import DistanceDependent, by_distance
 from streamdp.state.retained import pack, unpack
 
 
-class Proposal(NamedTuple):
-    """Records that a refinement would move, in order; labels from ``minted`` on are of new clusters."""
-
-    seqs: np.ndarray  # int64[M]
-    was: np.ndarray  # int64[M]
-    labels: np.ndarray  # int64[M]
-    shares: np.ndarray  # float64[M] of the draws in which the record is with the same others
-    minted: int
+class Proposal(Moves):
+    """Moves of a refinement; ``shares`` are those of the draws that have a record with the same others."""
 
     @staticmethod
     def of(task: Task, solution: Solution) -> Proposal:
@@ -97,18 +88,6 @@ def _shares(draws: list[np.ndarray], answer: np.ndarray, moved: np.ndarray) -> n
     return together / len(draws)
 
 
-Row = tuple[int, int, np.ndarray, np.ndarray]
-"""Kind of an event, slot, labels that records came from or went to, how many each."""
-
-
-class Arrangement(NamedTuple):
-    """What of a proposal can be done, and by how many nats it raises the log joint."""
-
-    changes: Proposal
-    founders: np.ndarray  # int64[K] which record names each new cluster; their labels follow each other
-    nats: float
-
-
 def arrangement_of(stream: Stream, proposal: Proposal, since: int) -> Arrangement | None:
     """What of a proposal still holds and is better than what the stream has by now; None where nothing is.
 
@@ -142,12 +121,12 @@ def arrangement_of(stream: Stream, proposal: Proposal, since: int) -> Arrangemen
 
 def _are_open(stream: Stream, task: Task, labels: np.ndarray, minted: int) -> bool:
     """Whether no record would leave or join a cluster that has closed."""
-    moved, known = labels != task.before, _slots(stream.search)[0]
+    moved, known = labels != task.before, head_by_label(stream.search)[0]
     into = labels[moved]
     return bool(np.isin(task.before[moved], known).all() and (np.isin(into, known) | (into >= minted)).all())
 
 
-def nats_of(stream: Stream, changes: Proposal) -> float:
+def nats_of(stream: Stream, changes: Moves) -> float:
     """By how many nats changes raise the log joint.
 
     A record that is by hand in a cluster which has no weight for it counts as one that founds a cluster.
@@ -259,15 +238,9 @@ def _parts(changes: Proposal) -> list[np.ndarray]:
     return [np.flatnonzero(roots == kind) for kind in kinds[np.argsort(first)]]
 
 
-def _slots(search: BeamSearch) -> tuple[np.ndarray, np.ndarray]:
-    """Labels, in order, and slots of the open clusters of the best hypothesis."""
-    pool, slots = search.state.pool, search.head_slots()
-    return by_label(search, slots[pool.state[slots] == ALIVE])
-
-
 def _valid(stream: Stream, proposal: Proposal) -> Proposal:
     """The changes of records that are open, and of clusters that are as they were."""
-    held, (known, slots) = stream.held, _slots(stream.search)
+    held, (known, slots) = stream.held, head_by_label(stream.search)
     pinned = known[stream.search.state.pool.pinned[slots] == 1]  # they weigh more than their records do
     at = proposal.seqs - held.first
     keep = (at >= 0) & (proposal.seqs >= stream.since) & np.isin(proposal.was, known)
@@ -303,82 +276,3 @@ def numbered(
             founders.append(founder)
     found = changes._replace(labels=labels, minted=minted).take(keep)
     return found, np.array(founders, np.int64)
-
-
-def carry_out(stream: Stream, plan: Arrangement, *, with_events: bool) -> Iterator[Output]:
-    """Let the best hypothesis decide everything, and rearrange it.
-
-    ``with_events`` says whether cluster events are wanted. Yields revisions and events; the buffers are used
-    again when the iterator goes on.
-    """
-    held, search, changes = stream.held, stream.search, plan.changes
-    times = np.zeros(held.batch.size) if held.batch.times is None else held.batch.times
-    times = np.ascontiguousarray(times, np.float64)
-
-    def keep(out: Output) -> None:
-        keep_head(search.model, search.state, out, search.choice)
-
-    yield from run_looks(search, keep, 1, 0, 1, with_events)
-    _found(search, plan, times[plan.founders - held.first])
-    recent = gather_recent(search, held.first, held.batch, held.labels)
-    labels, slots = _slots(search)
-    into = slots[np.searchsorted(labels, changes.labels)]
-    left = slots[np.searchsorted(labels, changes.was)]
-    ended = _ended(search, changes, left, into)
-    if with_events:
-        yield from _report(search, [_end(changes, left, slot) for slot in ended])
-    chosen = held.batch.take(changes.seqs - held.first)
-    chosen_times = times[changes.seqs - held.first]
-
-    def move(out: Output) -> None:
-        records = search.prepare(chosen)._replace(times=chosen_times)
-        state, scores = search.state, search.scores
-        move_records(search.model, state, scores, recent, out, records, changes.seqs, into, changes.shares)
-
-    longest = int(np.diff(chosen.offsets).max(initial=1)) if chosen.sparse else 1
-    yield from run_looks(search, move, len(changes.seqs), len(changes.seqs), longest, with_events)
-    if with_events:
-        minted = changes.minted + np.arange(len(plan.founders))
-        born = slots[np.searchsorted(labels, minted)]
-        yield from _report(search, [_birth(changes, into, slot) for slot in born.tolist()])
-    tidy(search.state, recent, np.unique(np.concatenate([left, into])), plan.nats)
-
-
-def _found(search: BeamSearch, plan: Arrangement, times: np.ndarray) -> None:
-    new = np.zeros(len(plan.founders), np.int64)
-
-    def found(out: Output) -> None:
-        found_clusters(search.model, search.state, out, plan.founders, times, new)
-
-    for _ in run_looks(search, found, len(new), 0, 1, with_events=False):
-        pass
-
-
-def _ended(search: BeamSearch, changes: Proposal, left: np.ndarray, into: np.ndarray) -> list[int]:
-    """The slots that will be empty."""
-    slots, leaving = np.unique(left, return_counts=True)
-    sizes = search.state.pool.slots["size"][slots]
-    return list(slots[(leaving == sizes) & ~np.isin(slots, into)].tolist())
-
-
-def _end(changes: Proposal, left: np.ndarray, slot: int) -> Row:
-    labels, records = np.unique(changes.labels[left == slot], return_counts=True)
-    return (MERGED if len(labels) == 1 else VANISHED), slot, labels, records
-
-
-def _birth(changes: Proposal, into: np.ndarray, slot: int) -> Row:
-    labels, records = np.unique(changes.was[into == slot], return_counts=True)
-    return SPLIT, slot, labels, records
-
-
-def _report(search: BeamSearch, rows: list[Row]) -> Iterator[Output]:
-    if not rows:
-        return
-    search.out.needs.events = max(len(rows), sum(len(row[2]) for row in rows))
-    out = search.output_for(0, 1)
-    out.counters.clear()
-    out.needs.clear()
-    out.counters.with_events = True
-    for row in rows:
-        report_change(search.state, out, *row)
-    yield out

@@ -17,10 +17,11 @@ from streamdp.answers.announcer import Announcer
 from streamdp.beam.data.choice import UNIT_NATS
 from streamdp.beam.data.pool import ALIVE
 from streamdp.beam.data.state import Output
+from streamdp.beam.looks.carry import Arrangement, Kept, carry_out
 from streamdp.beam.looks.rearrange import keep_some
 from streamdp.beam.looks.review import by_label, run_looks
 from streamdp.beam.search import BeamSearch
-from streamdp.offline.adopt import Arrangement, Proposal, carry_out, nats_of, numbered
+from streamdp.offline.adopt import Proposal, nats_of, numbered
 from streamdp.offline.task import Stream
 from streamdp.priors.base import found_weight
 from streamdp.state.corrections import Correction
@@ -303,7 +304,9 @@ def _constrain(
     against = corrections.against(known.first, after)
     if against is not None:
         raise refused(told_of(against))
-    return wanted.sides, carry_out(stream, plan._replace(nats=nats), with_events=with_events)
+    return wanted.sides, carry_out(
+        search, Kept(*stream.held), plan._replace(nats=nats), with_events=with_events
+    )
 
 
 def told_of(held: Held) -> str:

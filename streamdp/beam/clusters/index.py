@@ -82,6 +82,13 @@ def _posting_of(index: Index, word: int, slot: int) -> int:
 
 
 @kernel
+def count_of(index: Index, word: int, slot: int) -> int:
+    """How often an open slot has a word."""
+    e = _posting_of(index, word, slot)
+    return index.occurrences[e] if e >= 0 else 0
+
+
+@kernel
 def add_words(index: Index, slot: int, words: np.ndarray, counts: np.ndarray, fresh: np.ndarray) -> None:
     """Add a record's counts to a slot; ``fresh[i]`` tells whether word i was new to it."""
     for i in range(words.shape[0]):

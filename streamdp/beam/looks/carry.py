@@ -1,0 +1,130 @@
+"""Carrying out what was found of the announced clustering: records move, clusters are founded and end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from streamdp.beam.data.pool import ALIVE
+from streamdp.beam.data.state import MERGED, SPLIT, VANISHED, Output
+from streamdp.beam.looks.rearrange import found_clusters, keep_head, move_records, report_change, tidy
+from streamdp.beam.looks.review import by_label, gather_recent, run_looks
+from streamdp.beam.search import BeamSearch
+from streamdp.encode.batch import Batch
+
+
+class Moves(NamedTuple):
+    """Records that would go to other clusters, in order; labels from ``minted`` on are of new ones."""
+
+    seqs: np.ndarray  # int64[M]
+    was: np.ndarray  # int64[M]
+    labels: np.ndarray  # int64[M]
+    shares: np.ndarray  # float64[M] how sure each of them is
+    minted: int
+
+
+class Arrangement(NamedTuple):
+    """Moves that can be made, and by how many nats they raise the log joint."""
+
+    changes: Moves
+    founders: np.ndarray  # int64[K] which record names each new cluster; their labels follow each other
+    nats: float
+
+
+class Kept(NamedTuple):
+    """The latest records, from number ``first`` on, and their newest labels."""
+
+    first: int
+    batch: Batch
+    labels: np.ndarray
+
+
+Row = tuple[int, int, np.ndarray, np.ndarray]
+"""Kind of an event, slot, labels that records came from or went to, how many each."""
+
+
+def head_by_label(search: BeamSearch) -> tuple[np.ndarray, np.ndarray]:
+    """Labels, in order, and slots of the open clusters of the best hypothesis."""
+    pool, slots = search.state.pool, search.head_slots()
+    return by_label(search, slots[pool.state[slots] == ALIVE])
+
+
+def carry_out(search: BeamSearch, held: Kept, plan: Arrangement, *, with_events: bool) -> Iterator[Output]:
+    """Let the best hypothesis decide everything, and rearrange it.
+
+    ``with_events`` says whether cluster events are wanted. Yields revisions and events; the buffers are used
+    again when the iterator goes on.
+    """
+    changes = plan.changes
+    times = np.zeros(held.batch.size) if held.batch.times is None else held.batch.times
+    times = np.ascontiguousarray(times, np.float64)
+
+    def keep(out: Output) -> None:
+        keep_head(search.model, search.state, out, search.choice)
+
+    yield from run_looks(search, keep, 1, 0, 1, with_events)
+    _found(search, plan, times[plan.founders - held.first])
+    recent = gather_recent(search, held.first, held.batch, held.labels)
+    labels, slots = head_by_label(search)
+    into = slots[np.searchsorted(labels, changes.labels)]
+    left = slots[np.searchsorted(labels, changes.was)]
+    ended = _ended(search, changes, left, into)
+    if with_events:
+        yield from _report(search, [_end(changes, left, slot) for slot in ended])
+    chosen = held.batch.take(changes.seqs - held.first)
+    chosen_times = times[changes.seqs - held.first]
+
+    def move(out: Output) -> None:
+        records = search.prepare(chosen)._replace(times=chosen_times)
+        state, scores = search.state, search.scores
+        move_records(search.model, state, scores, recent, out, records, changes.seqs, into, changes.shares)
+
+    longest = int(np.diff(chosen.offsets).max(initial=1)) if chosen.sparse else 1
+    yield from run_looks(search, move, len(changes.seqs), len(changes.seqs), longest, with_events)
+    if with_events:
+        minted = changes.minted + np.arange(len(plan.founders))
+        born = slots[np.searchsorted(labels, minted)]
+        yield from _report(search, [_birth(changes, into, slot) for slot in born.tolist()])
+    tidy(search.state, recent, np.unique(np.concatenate([left, into])), plan.nats)
+
+
+def _found(search: BeamSearch, plan: Arrangement, times: np.ndarray) -> None:
+    new = np.zeros(len(plan.founders), np.int64)
+
+    def found(out: Output) -> None:
+        found_clusters(search.model, search.state, out, plan.founders, times, new)
+
+    for _ in run_looks(search, found, len(new), 0, 1, with_events=False):
+        pass
+
+
+def _ended(search: BeamSearch, changes: Moves, left: np.ndarray, into: np.ndarray) -> list[int]:
+    """The slots that will be empty."""
+    slots, leaving = np.unique(left, return_counts=True)
+    sizes = search.state.pool.slots["size"][slots]
+    return list(slots[(leaving == sizes) & ~np.isin(slots, into)].tolist())
+
+
+def _end(changes: Moves, left: np.ndarray, slot: int) -> Row:
+    labels, records = np.unique(changes.labels[left == slot], return_counts=True)
+    return (MERGED if len(labels) == 1 else VANISHED), slot, labels, records
+
+
+def _birth(changes: Moves, into: np.ndarray, slot: int) -> Row:
+    labels, records = np.unique(changes.was[into == slot], return_counts=True)
+    return SPLIT, slot, labels, records
+
+
+def _report(search: BeamSearch, rows: list[Row]) -> Iterator[Output]:
+    if not rows:
+        return
+    search.out.needs.events = max(len(rows), sum(len(row[2]) for row in rows))
+    out = search.output_for(0, 1)
+    out.counters.clear()
+    out.needs.clear()
+    out.counters.with_events = True
+    for row in rows:
+        report_change(search.state, out, *row)
+    yield out

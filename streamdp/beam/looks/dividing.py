@@ -1,0 +1,196 @@
+"""Records of words as two clusters, and what two lose as one."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from streamdp.beam.clusters.index import Index, count_of
+from streamdp.kernels.jit import entry, kernel
+from streamdp.likelihoods.words import gain, is_type, whole
+
+PART = 8
+"""Records of the smaller part, at least."""
+
+WORDS = 2
+"""Words that are tried as what tells the parts apart."""
+
+SWEEPS = 2
+"""How often each record is put where it fits better."""
+
+LEAST_SHARE = 0.1
+"""Of the records, with such a word and without, at least."""
+
+RECORDS, TOKENS, TYPES = range(3)
+
+
+@kernel
+def _put(
+    terms: Any, held: np.ndarray, totals: np.ndarray, words: np.ndarray, counts: np.ndarray, sign: int
+) -> None:
+    """Add a record to a side, or (sign -1) take it out."""
+    totals[RECORDS] += sign
+    for p in range(words.shape[0]):
+        before = held[words[p]]
+        after = before + sign * counts[p]
+        held[words[p]] = after
+        totals[TOKENS] += sign * counts[p]
+        if is_type(terms, words[p]):
+            totals[TYPES] += (after > 0) - (before > 0)
+
+
+@kernel
+def _adds(terms: Any, held: np.ndarray, totals: np.ndarray, words: np.ndarray, counts: np.ndarray) -> float:
+    """What a record adds to log H of a side, with the prior's part."""
+    tokens, types, total = 0, 0, math.log(max(totals[RECORDS], 1))
+    for p in range(words.shape[0]):
+        before = held[words[p]]
+        total += gain(terms, words[p], counts[p], before)
+        tokens += counts[p]
+        if before == 0:
+            types += is_type(terms, words[p])
+    after = whole(terms, totals[TOKENS] + tokens, totals[TYPES] + types)
+    return total + after - whole(terms, totals[TOKENS], totals[TYPES])
+
+
+class Bags(NamedTuple):
+    """The words of some records, numbered from 0, and room for two clusters of them."""
+
+    offsets: np.ndarray  # int64[N + 1]
+    words: np.ndarray  # int32
+    counts: np.ndarray  # int32
+    base: np.ndarray  # float64[V] p_w
+    held: np.ndarray  # int64[2, V] what each side has of each word
+    totals: np.ndarray  # int64[2, 3] records, tokens, distinct words of each
+    having: np.ndarray  # int64[V] scratch
+    telling: np.ndarray  # int64[WORDS] words that tell records apart, the most telling first
+    worth: np.ndarray  # float64[WORDS] of each of them
+    tried: np.ndarray  # int64[N] sides
+
+
+@kernel
+def _divide(terms: Any, bags: Bags, first: int, side: np.ndarray, sweeps: int) -> float:
+    """Put records from number ``first`` on where they fit better, so often; a side below 0 is none yet.
+
+    Returns log H of both sides, with the part of an exchangeable prior of concentration 1.
+    """
+    held, totals = bags.held, bags.totals
+    held[:] = 0
+    totals[:] = 0
+    for step in range(sweeps + 1):
+        for r in range(side.shape[0]):
+            a, b = bags.offsets[first + r], bags.offsets[first + r + 1]
+            words, counts, own = bags.words[a:b], bags.counts[a:b], side[r]
+            if step > 0:
+                if own >= 0:
+                    _put(terms, held[own], totals[own], words, counts, -1)
+                one = _adds(terms, held[0], totals[0], words, counts)
+                other = _adds(terms, held[1], totals[1], words, counts)
+                own = 1 if other > one else 0
+                side[r] = own
+            if own >= 0:
+                _put(terms, held[own], totals[own], words, counts, 1)
+    total = 0.0
+    for s in range(2):
+        if totals[s, RECORDS] > 0:
+            total += log_h(terms, held[s]) + math.lgamma(totals[s, RECORDS])
+    return total
+
+
+@entry
+def divide(terms: Any, bags: Bags, first: int, side: np.ndarray, sweeps: int) -> float:
+    """Put records from number ``first`` on where they fit better, in place."""
+    return _divide(terms, bags, first, side, sweeps)
+
+
+@kernel
+def _find_telling(bags: Bags, first: int, n: int) -> int:
+    """Find words that tell n records apart, the most telling first; how many there are."""
+    start, end = bags.offsets[first], bags.offsets[first + n]
+    for p in range(start, end):
+        bags.having[bags.words[p]] += 1
+    best, worths, found = bags.telling, bags.worth, 0
+    for p in range(start, end):
+        w = bags.words[p]
+        having = bags.having[w]
+        bags.having[w] = 0
+        if having < LEAST_SHARE * n or n - having < LEAST_SHARE * n:
+            continue
+        worth = math.log(having / (bags.base[w] * (end - start))) * having * (n - having)
+        if worth <= 0.0 or (found == best.shape[0] and worth <= worths[found - 1]):
+            continue
+        found = min(found + 1, best.shape[0])
+        q = found - 1
+        while q > 0 and worths[q - 1] < worth:
+            best[q], worths[q] = best[q - 1], worths[q - 1]
+            q -= 1
+        best[q], worths[q] = w, worth
+    return found
+
+
+@entry
+def find_two(terms: Any, bags: Bags, starts: np.ndarray, sides: np.ndarray, found: np.ndarray) -> None:
+    """Which of some clusters, of records from number ``starts`` on each, are ``found`` to be rather two."""
+    for k in range(found.shape[0]):
+        first, n = starts[k], starts[k + 1] - starts[k]
+        tried = bags.tried[:n]
+        tried[:] = 0
+        top = _divide(terms, bags, first, tried, 0)
+        for j in range(_find_telling(bags, first, n)):
+            tried[:] = 0
+            for r in range(n):
+                for p in range(bags.offsets[first + r], bags.offsets[first + r + 1]):
+                    if bags.words[p] == bags.telling[j]:
+                        tried[r] = 1
+            joint, other = _divide(terms, bags, first, tried, SWEEPS), tried.sum()
+            if joint > top and min(other, n - other) >= PART:
+                top, found[k] = joint, 1
+                for r in range(n):
+                    sides[first + r] = tried[r]
+
+
+@kernel
+def log_h(terms: Any, held: np.ndarray) -> float:
+    """log H of so many tokens of each word."""
+    total, tokens, types = 0.0, 0, 0
+    for w in range(held.shape[0]):
+        if held[w] > 0:
+            total += gain(terms, w, held[w], 0)
+            tokens += held[w]
+            types += is_type(terms, w)
+    return total + whole(terms, tokens, types)
+
+
+@kernel
+def _loss_as_one(terms: Any, one: np.ndarray, joined: float, tokens: int, types: int, more: int) -> float:
+    """What a cluster loses in log H as one with another of so many tokens and words, ``more`` then."""
+    total = 0
+    for w in range(one.shape[0]):
+        total += one[w]
+    after = joined + whole(terms, tokens + total, types + more) - whole(terms, tokens, types)
+    return log_h(terms, one) - after
+
+
+@entry
+def weigh_strangers(
+    terms: Any, bags: Bags, side: int, known: np.ndarray, index: Index, slots: np.ndarray, out: np.ndarray
+) -> float:
+    """What a side loses as one with each slot; with the other side, which is returned."""
+    one, other, totals = bags.held[side], bags.held[1 - side], bags.totals[1 - side]
+    joined, more = 0.0, 0
+    for w in range(one.shape[0]):
+        if one[w] > 0:
+            joined += gain(terms, w, one[w], other[w])
+            more += is_type(terms, w) and other[w] == 0
+    for j in range(slots.shape[0]):
+        gained, fresh = 0.0, 0
+        for w in range(one.shape[0]):
+            if one[w] > 0:
+                count = count_of(index, known[w], slots[j])
+                gained += gain(terms, w, one[w], count)
+                fresh += is_type(terms, w) and count == 0
+        tokens, types = index.tokens[slots[j]], index.types[slots[j]]
+        out[j] = _loss_as_one(terms, one, gained, tokens, types, fresh)
+    return _loss_as_one(terms, one, joined, totals[TOKENS], totals[TYPES], more)

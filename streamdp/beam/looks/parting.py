@@ -1,0 +1,174 @@
+"""Partings: a cluster that holds two topics becomes two.
+
+A search that goes record by record does not undo it: a record fits where the others of its topic are. So a
+cluster that has grown to twice what it was is tried as two. They begin as the records with a word that tells
+them apart, and those without it; then each record goes where it fits better. The cluster is parted where that
+raises the log joint, and its parts are about as unlike as clusters that have nothing to do with each other.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+import numpy as np
+
+from streamdp.beam.clusters.index import Index
+from streamdp.beam.data.state import REVIEW_EVERY, Output
+from streamdp.beam.looks.carry import Arrangement, Kept, Moves, carry_out, head_by_label
+from streamdp.beam.looks.dividing import PART, RECORDS, WORDS, Bags, divide, find_two, weigh_strangers
+from streamdp.beam.looks.rearrange import tidy
+from streamdp.beam.looks.review import NONE, Due, by_label, gather_recent, labels_of, slots_of
+from streamdp.beam.looks.uniting import ratios_of_unions
+from streamdp.beam.search import BeamSearch
+from streamdp.encode.batch import Batch
+from streamdp.likelihoods import WordFamily
+from streamdp.priors.base import found_weight
+
+PART_EVERY = 2 * REVIEW_EVERY
+"""Records between two tries."""
+
+LEAST = 32
+"""Records of a cluster that is tried, the first time; then at each doubling."""
+
+MOST = 256
+"""Records by which the parts are found, the latest; the others then go where they fit."""
+
+UNLIKE = 0.6
+"""What one part loses by being one with the other, in what it would lose with a stranger, at least."""
+
+STRANGERS = 10
+"""Clusters of about the size of the larger part that it is compared with; the median counts."""
+
+
+class Few:
+    """The words of a few records as kernels read them, and the family's terms for them.
+
+    ``room`` is how many tokens, and words, a cluster may have that is compared with them.
+    """
+
+    def __init__(self, search: BeamSearch, batch: Batch, room: int = 0) -> None:
+        self.known, numbers = np.unique(batch.words, return_inverse=True)
+        words, family, n = numbers.astype(np.int32), search.likelihood, len(self.known)
+        assert isinstance(family, WordFamily)
+        base = family.measure(search.words.learned, self.known)
+        by_record = np.bincount(words, minlength=n + room)
+        by_word = np.bincount(words, batch.counts, n + room).astype(np.int64)
+        wide = base
+        if room:  # tables reach as far as the counts of words
+            by_word[n] = room
+            wide = np.append(base, np.full(room, base.min()))
+        self.terms = family.set_terms(by_word, by_record, wide)
+        sides = np.zeros((2, n), np.int64), np.zeros((2, 3), np.int64)
+        scratch = (np.zeros(size, np.int64) for size in (n, WORDS, batch.size))
+        having, telling, tried = scratch
+        self.bags = Bags(
+            batch.offsets, words, batch.counts, base, *sides, having, telling, np.zeros(WORDS), tried
+        )
+
+    def divide(self, first: int, side: np.ndarray, sweeps: int) -> float:
+        """Put records from one on where they fit better, in place; log H with the prior's part."""
+        return divide(self.terms, self.bags, first, side, sweeps)
+
+    def as_two(self, starts: np.ndarray) -> list[np.ndarray | None]:
+        """A side of each record of clusters that begin at these records; None of one that is one rather."""
+        found, sides = np.zeros(len(starts) - 1, np.int64), np.zeros(starts[-1], np.int64)
+        find_two(self.terms, self.bags, starts, sides, found)
+        each = zip(np.split(sides, starts[1:-1]), found, strict=True)
+        return [side if two else None for side, two in each]
+
+    def unlike(self, first: int, side: np.ndarray, index: Index, slots: np.ndarray) -> float:
+        """What the smaller side loses as one with the larger, in what it would with the median slot."""
+        self.divide(first, side, 0)
+        small, losses = int(np.argmin(self.bags.totals[:, RECORDS])), np.zeros(len(slots))
+        own = weigh_strangers(self.terms, self.bags, small, self.known, index, slots, losses)
+        usual = float(np.median(losses))
+        return own / usual if usual > 0.0 else 0.0
+
+
+def part(search: BeamSearch, held: Kept, due: Due, *, with_events: bool) -> Iterator[Output]:
+    """Try the clusters that have grown to twice what they were as two.
+
+    Yields revisions and events; the buffers are used again when the iterator goes on.
+    """
+    if not isinstance(search.likelihood, WordFamily) or (search.seq % PART_EVERY and not due.last):
+        return
+    slots = slots_of(search, held.labels)
+    counts = np.bincount(slots[slots >= 0], minlength=len(search.state.pool.state))
+    tried = [np.flatnonzero(slots == slot) for slot in _grown(search, slots, counts, due)]
+    tried = [places for places in tried if _is_free(held.first + places, due)]
+    sizes = search.state.pool.slots["size"]
+    others = np.flatnonzero((counts >= PART) & (sizes <= 2 * max(map(len, tried), default=0)))
+    if len(others) <= STRANGERS:
+        return
+    latest = [places[-MOST:] for places in tried]
+    starts, index = np.cumsum([0, *map(len, latest)]), search.words.inverted
+    room = int(max(index.tokens[others].max(), index.types[others].max()))
+    few, labels = Few(search, held.batch.take(np.concatenate(latest)), room), held.labels
+    for places, first, side in zip(tried, starts.tolist(), few.as_two(starts), strict=False):
+        if side is None:
+            continue
+        strangers = _of_size(search, others[others != slots[places[0]]], int(np.bincount(side).max()))
+        if few.unlike(first, side, search.words.inverted, strangers) < UNLIKE:
+            continue
+        now = held._replace(labels=labels)
+        plan = _plan(search, now, places, side)
+        if plan is not None:
+            yield from carry_out(search, now, plan, with_events=with_events)
+            labels = labels.copy()
+            labels[plan.changes.seqs - held.first] = plan.changes.labels
+            now = held._replace(labels=labels)
+            _count_prior(search, now, int(plan.changes.was[0]), plan.changes.minted)
+
+
+def _grown(search: BeamSearch, slots: np.ndarray, counts: np.ndarray, due: Due) -> np.ndarray:
+    """The slots of clusters that have doubled with the latest records, by label; those are of each record."""
+    fresh = slots[-PART_EVERY:]
+    before = counts - np.bincount(fresh[fresh >= 0], minlength=len(counts))
+    doubled = (counts >= LEAST) & (_doublings(before) < _doublings(counts))
+    names, grown = by_label(search, np.flatnonzero(doubled & (search.state.pool.pinned == 0)))
+    return grown[~np.isin(names, due.whole)]
+
+
+def _doublings(sizes: np.ndarray) -> np.ndarray:
+    return np.floor(np.log2(np.maximum(sizes, 1) / LEAST))
+
+
+def _is_free(seqs: np.ndarray, due: Due) -> bool:
+    """Whether all of these records can move."""
+    return bool(seqs[0] >= due.since) and not (len(due.fixed) and np.isin(seqs, due.fixed).any())
+
+
+def _of_size(search: BeamSearch, slots: np.ndarray, size: int) -> np.ndarray:
+    """The slots of clusters of about a size."""
+    away = np.abs(np.log(search.state.pool.slots["size"][slots] / size))
+    return slots[np.lexsort((labels_of(search, slots), away))[:STRANGERS]]
+
+
+def _plan(search: BeamSearch, held: Kept, places: np.ndarray, side: np.ndarray) -> Arrangement | None:
+    """How a cluster is parted, its latest records on these sides; None where it is better whole."""
+    few = Few(search, held.batch.take(places))
+    side = np.append(np.full(len(places) - len(side), -1, np.int64), side)
+    two = few.divide(0, side, 1 if (side < 0).any() else 0)
+    one = few.divide(0, np.zeros(len(side), np.int64), 0)
+    seqs = held.first + places[side != side[0]]
+    free = seqs[~np.isin(seqs, search.state.pool.founder[search.head_slots()])]
+    if two <= one or not PART <= len(seqs) <= len(side) - PART or not len(free):
+        return None
+    founded = float(search.state.beam.founded[search.head])
+    if not found_weight(search.model.prior, founded) > 0.0:
+        return None
+    minted, n = int(search.state.beam.counters.next_label), len(seqs)
+    was = np.full(n, held.labels[places[0]])
+    sure = np.full(n, 1.0 / (1.0 + math.exp(one - two)))
+    prior = sum(math.lgamma(size) for size in (n, len(side) - n)) - math.lgamma(len(side))
+    return Arrangement(Moves(seqs, was, np.full(n, minted), sure, minted), free[:1], two - one - prior)
+
+
+def _count_prior(search: BeamSearch, held: Kept, label: int, new: int) -> None:
+    """Add what the prior says of two clusters in place of one to the log joint."""
+    recent, ratio = gather_recent(search, *held), np.zeros(1)
+    names, slots = head_by_label(search)
+    old, part = (slots[np.searchsorted(names, [each])] for each in (label, new))
+    ratios_of_unions(search.model.prior, search.state, recent, part, old, ratio)
+    tidy(search.state, recent, NONE, -float(ratio[0]))
