@@ -119,7 +119,7 @@ class Run:
             self.snapshots = Snapshots(*kept, self._wait, watch, self.first)
             if resumed is None:
                 self.snapshot()  # so that a crash at any moment finds one
-        watch.opened(outputs.store, outputs.state, self.corrector)
+        watch.opened(self.sinks.store, outputs.state, self.corrector)
 
     def open(self, input: Input, watch: Watch) -> Reader:
         """Open the source."""

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from streamdp_connectors.protocol import share_of
+from streamdp_connectors.store.sink import StoreSink
 
 from streamdp.answers.describe import KINDS
 from streamdp.cli.board import Pace
@@ -43,7 +44,7 @@ class Watch:
     def __init__(self) -> None:
         self.stages = Stages(working_time)
 
-    def opened(self, store: str | None, state: str | None, corrector: Corrector | None) -> None:
+    def opened(self, store: StoreSink | None, state: str | None, corrector: Corrector | None) -> None:
         """Source and outputs are open. Raises StreamdpError where what was asked for needs others."""
 
     def ready(self) -> None:
@@ -133,6 +134,10 @@ class Measured(Watch):
     def open_health(self) -> Health:
         """What answers for the run."""
         return Health(self.metrics, **self._how)
+
+    def opened(self, store: StoreSink | None, state: str | None, corrector: Corrector | None) -> None:
+        """What leaves the store is counted."""
+        self.metrics.removed = {} if store is None else store.removed
 
     def ready(self) -> None:
         """Report ready."""
@@ -274,14 +279,14 @@ class LivePage(Watch):
         self._pace = Pace()
         self._begun = self._ended = False
 
-    def opened(self, store: str | None, state: str | None, corrector: Corrector | None) -> None:
+    def opened(self, store: StoreSink | None, state: str | None, corrector: Corrector | None) -> None:
         """What the store knows may be asked, and stories corrected where that was asked for."""
         from streamdp.page.desk import Desk  # which needs what pages need
 
         view = self.page.view
         view.state = state
         if store is not None:
-            view.source = PagedStore(store)
+            view.source = PagedStore(store.path)
         if corrector is None:
             if self._corrects:
                 raise ConfigError("--page-corrections: corrections are kept in a --state", Exit.USAGE)
