@@ -217,30 +217,39 @@ class OpenLines:
         return [answer for answer in found if isinstance(answer, Assignment)]
 
     def _objects(self, lines: np.ndarray) -> Iterator[Assignment | Final]:
-        for line in lines:
-            if line["revision"] < 0:
-                yield Final(int(line["seq"]))
+        letters = self._open.letters.data
+        for row in zip(*(lines[name].tolist() for name in _READ), strict=True):
+            seq, label, founded, link, revision, template, start, stop, *numbers = row
+            if revision < 0:
+                yield Final(seq)
                 continue
-            letters = self._open.letters[line["start"] : line["stop"]].tobytes()
-            letters += self._templates.of(int(line["template"]))
-            link = int(line["link"])
+            probability, new_probability, log_predictive, novelty, *chances, sure_by = numbers
+            lasting, stability, confidence = map(chance_of, chances)
+            given = bytes(letters[start + 1 : stop]) + self._templates.of(template)
             yield Assignment(
-                seq=int(line["seq"]),
-                cluster=int(line["label"]),
-                new=bool(line["founded"]),
+                seq=seq,
+                cluster=label,
+                new=bool(founded),
                 link=None if link < 0 else link,
-                revision=int(line["revision"]),
-                probability=float(line["probability"]),
-                new_probability=float(line["new_probability"]),
-                lasting_probability=chance_of(line["lasting_probability"]),
-                stability=chance_of(line["stability"]),
-                confidence=chance_of(line["confidence"]),
-                confidence_labels=counted(chance_of(line["confidence_labels"])),
-                log_predictive=float(line["log_predictive"]),
-                novelty=float(line["novelty"]),
-                **msgspec.json.decode(b"{" + letters[1:] + b"}"),
+                revision=revision,
+                probability=probability,
+                new_probability=new_probability,
+                lasting_probability=lasting,
+                stability=stability,
+                confidence=confidence,
+                confidence_labels=counted(chance_of(sure_by)),
+                log_predictive=log_predictive,
+                novelty=novelty,
+                **msgspec.json.decode(b"{" + given + b"}"),
             )
 
+
+_READ = (
+    *("seq", "label", "founded", "link", "revision", "template", "start", "stop"),
+    *("probability", "new_probability", "log_predictive", "novelty"),
+    *("lasting_probability", "stability", "confidence", "confidence_labels"),
+)
+"""What is read of lines, a column at a time: row by row takes four times as long."""
 
 _NOTHING = np.frombuffer(b"", np.uint8)  # of the type that values have, for which one kernel serves
 

@@ -34,6 +34,9 @@ from streamdp.state.corrections import Correction, CorrectionError
 if TYPE_CHECKING:
     from streamdp.page.server import Page
 
+UNHEARD = 3.0
+"""Seconds between two updates of what pages show while none listens: each takes a few milliseconds."""
+
 LAGS_EVERY = 1.0
 """Seconds between two looks at how far reading is behind."""
 
@@ -276,7 +279,7 @@ class LivePage(Watch):
         super().__init__()
         self._linger, self._corrects = at.page_linger, at.page_corrections
         self.page = open_page(at, stream, chosen, **how)
-        self._pace = Pace()
+        self._pace, self._unheard = Pace(), 0.0
         self._begun = self._ended = False
 
     def opened(self, store: StoreSink | None, state: str | None, corrector: Corrector | None) -> None:
@@ -297,6 +300,7 @@ class LivePage(Watch):
             if self._ended:
                 raise CorrectionError("the input has ended: streamdp correct takes it", Exit.USAGE)
             self._pace.hurry()  # what comes of it is shown at once
+            self._unheard = 0.0
             return held.give(engine, correction)
 
         view.desk = Desk(give if self._corrects else None, lambda: held.listed)
@@ -310,7 +314,8 @@ class LivePage(Watch):
             self.page.view.begin(engine)
         self.page.questions.answer(engine)
         with self._pace as due:
-            if due:
+            if due and (self.page.hub.heard or time.monotonic() >= self._unheard):
+                self._unheard = time.monotonic() + UNHEARD
                 self.tick(engine, _behind(reader))
 
     def tick(self, engine: Engine, more: dict[str, Any]) -> None:
