@@ -26,7 +26,6 @@ from streamdp.kernels.jit import Bound
 from streamdp.kernels.rows import longer, made
 from streamdp.records import Assignment, Final, Lines
 from streamdp.records.columns import Texts
-from streamdp.records.raws import Raws
 from streamdp.settings.memory import AROUND
 
 Told = Callable[[int, float], tuple[float, float]]
@@ -48,8 +47,8 @@ class OpenLines:
         self._linked, self._final_only = linked, final_only
         self._take_over, self._write = Bound(take_over), Bound(write_lines)
         self._announce, self._revise = Bound(announce), Bound(revise)
-        self._raws: Raws | None = None
-        self._frame = _frame_of(Raws({}, ()), ())
+        self._framed: tuple[Sequence[bytes], Sequence[str]] = [], ()
+        self._frame = _frame_of(*self._framed)
 
     def __len__(self) -> int:
         return int(self._open.counters.used - self._open.counters.begin)
@@ -85,8 +84,9 @@ class OpenLines:
         ``answers`` are the beam's; ``numbers`` what is announced of them, shape (8, n). Of lines of logs,
         ``templates`` and the ``values`` of their holes are as lines have them.
         """
-        if texts.raws is not self._raws:
-            self._raws, self._frame = texts.raws, _frame_of(texts.raws, texts.keep)
+        framed = texts.raws.heads(), texts.keep
+        if framed != self._framed:  # seldom: kernels need not be told of another frame for each batch
+            self._framed, self._frame = framed, _frame_of(*framed)
         n, columns = len(texts), texts.columns
         spans = int((columns.ids[:, 1] - columns.ids[:, 0]).sum() + np.diff(columns.kept).sum())
         beside = len(self._frame.heads) + len(self._frame.names) + 24 * columns.places.shape[1]
@@ -339,8 +339,8 @@ def _more(answer: Assignment) -> tuple[bytes, bytes]:
     return kept, b"" if answer.params is msgspec.UNSET else as_values(answer.params)
 
 
-def _frame_of(raws: Raws, keep: Sequence[str]) -> Frame:
-    return Frame(*_joined(raws.heads()), *_joined([msgspec.json.encode(name) + b":" for name in keep]))
+def _frame_of(heads: Sequence[bytes], keep: Sequence[str]) -> Frame:
+    return Frame(*_joined(heads), *_joined([msgspec.json.encode(name) + b":" for name in keep]))
 
 
 def _joined(parts: Sequence[bytes]) -> tuple[np.ndarray, np.ndarray]:

@@ -37,6 +37,9 @@ if TYPE_CHECKING:
 UNHEARD = 3.0
 """Seconds between two updates of what pages show while none listens: each takes a few milliseconds."""
 
+COUNTS_EVERY = 0.1
+"""Seconds between two looks at what an engine counts."""
+
 LAGS_EVERY = 1.0
 """Seconds between two looks at how far reading is behind."""
 
@@ -129,7 +132,7 @@ class Measured(Watch):
         self._arrivals = Arrivals()
         self._answered = 0
         self._looked = -LAGS_EVERY
-        self._pace = Pace()
+        self._pace, self._counting = Pace(), Pace(COUNTS_EVERY)
         # the clock stands still while kernels compile: a run that compiles has not stalled
         self._how: dict[str, Any] = {"clock": working_time, "busy": lambda: busy() or _busy()}
         self.server = self.open_health()
@@ -157,10 +160,12 @@ class Measured(Watch):
             engine.report_events()
         with self._pace as due:
             self.metrics.doubts = len(engine.doubts()) if due else self.metrics.doubts
-        adapted = engine.adapted
-        counts = {**engine.counters(), **engine.refined(), **engine.levels(), "records": answered}
-        counts["corrections"] = engine.corrections.taken
-        self.metrics.update(counts, None if adapted is None else adapted[:2])
+        with self._counting as due:
+            if due:
+                adapted = engine.adapted
+                counts = {**engine.counters(), **engine.refined(), **engine.levels(), "records": answered}
+                counts["corrections"] = engine.corrections.taken
+                self.metrics.update(counts, None if adapted is None else adapted[:2])
         self.metrics.source_up = None if reader.watched is None else reader.watched.up()
         self.metrics.passed(reader.passed)
         now = time.monotonic()
