@@ -37,6 +37,9 @@ Changed = TypeVar("Changed")
 FULL = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_SHMSIZE)
 """What SQLite says where the disk has no room for its files."""
 
+PASSES = 5
+"""Times that the log is brought over into the file, one after the other, as long as it grows meanwhile."""
+
 SNAPSHOTS = 8
 """Latest snapshots that a run may resume from, as far as the marks of the source are concerned."""
 
@@ -128,7 +131,7 @@ class StoreSink:
         self._corrected: list[Corrected] = []
         self._lines = self._happened = self._marked = self._since_trim = 0
         self._needed: deque[int] = deque(maxlen=SNAPSHOTS)
-        self._ending = False
+        self._ending = self._served = False
         self._trim_every = min(TRIM_EVERY, max(TRIM_LEAST, bounds.rows or TRIM_EVERY))
         self.removed: Counter[str] = Counter()
         """Rows that went beyond the bounds, of this process, by table; another thread may look."""
@@ -197,13 +200,14 @@ class StoreSink:
     def suit_service(self) -> None:
         """Make records quick to find by their id, and pauses rare, from now on. Raises SinkError.
 
-        Each answer may be a transaction, so the log fills with the same pages again and again. When it goes
-        over into the file, requests wait: twice as long after four times as many pages.
+        Each answer may be a transaction, so the log fills with the same pages again and again. Requests would
+        wait while it goes over into the file: whoever makes the store durable does that beside them.
         """
+        self._served = True
         self._transact(
             lambda: self._store.execute("CREATE INDEX IF NOT EXISTS records_by_id ON records (id)")
         )
-        self._store.execute("PRAGMA wal_autocheckpoint = 16000")
+        self._store.execute("PRAGMA wal_autocheckpoint = 32000")  # 125 MiB, if it must be
 
     # ---------------------------------------------------------------- taken in
 
@@ -314,9 +318,23 @@ class StoreSink:
         return self._sync
 
     def _sync(self) -> None:
+        if self._served:
+            with contextlib.suppress(sqlite3.Error):  # a full disk, which the next transaction reports
+                self._carry_over()
         with contextlib.suppress(FileNotFoundError), open(f"{self.path}-wal", "rb") as file:
             os.fsync(file.fileno())
         os.fsync(self._lock)
+
+    def _carry_over(self) -> None:
+        """Bring the log over into the file; once all of it is there, the next transaction begins it anew.
+
+        Transactions go on meanwhile, and what they add takes another pass.
+        """
+        with contextlib.closing(sqlite3.connect(self.path, isolation_level=None)) as beside:
+            for _ in range(PASSES):
+                _, held, over = beside.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
+                if held == over:
+                    break
 
     def state(self) -> dict[str, Any]:
         """Return what a snapshot stores; to be called after a flush."""
