@@ -1,8 +1,8 @@
 """Records over HTTP: one at a time at 200 a second, and batches of 100 against ``consume`` of a file.
 
 ``python -m benchmarks.serve [SECONDS]``, beside what an fsync takes on the disk where the state is; with
-1,000 idle and 100 slow clients, too. ``python -m benchmarks.serve memory [RECORDS]`` sends records one by one
-on several connections, and prints the memory of the service on the way.
+1,000 idle and 100 slow clients, too. ``python -m benchmarks.serve memory [RECORDS [SECONDS]]`` sends records
+one by one on several connections, and prints the memory of the service on the way.
 """
 
 from __future__ import annotations
@@ -160,15 +160,18 @@ def crowd(port: int) -> Iterator[None]:
         process.join()
 
 
-def memory(records: int) -> None:
-    """Print the resident memory of the service as records come one by one, on several connections."""
+def memory(records: int, seconds: float) -> None:
+    """Print the resident memory of the service as records come one by one, on several connections.
+
+    It ends after so many seconds, if there are more records than that.
+    """
     texts = [record.text for record in demo_stream(RECORDS, 1)]
     with tempfile.TemporaryDirectory(dir=".") as name, served(Path(name)) as client:
-        sent = itertools.count()
+        sent, began = itertools.count(), time.perf_counter()
 
         def send() -> None:
             mine = http.client.HTTPConnection("127.0.0.1", client.port)
-            while (number := next(sent)) < records:
+            while (number := next(sent)) < records and time.perf_counter() - began < seconds:
                 body = json.dumps({"text": texts[number % RECORDS]}).encode()
                 status, said = ask(mine, "POST", "/v1/records", body)
                 assert status == 200, said
@@ -176,7 +179,6 @@ def memory(records: int) -> None:
         threads = [threading.Thread(target=send) for _ in range(CLIENTS)]
         for thread in threads:
             thread.start()
-        began = time.perf_counter()
         while any(thread.is_alive() for thread in threads):
             time.sleep(20.0)
             looking = http.client.HTTPConnection("127.0.0.1", client.port)  # an idle one would be cut off
@@ -186,8 +188,8 @@ def memory(records: int) -> None:
             taken = re.search(rb"^streamdp_records_total ([0-9.e+]+)", body, re.M)
             assert found is not None
             assert taken is not None
-            seconds, size = time.perf_counter() - began, float(found[1]) / (1 << 20)
-            print(f"{seconds:6.0f} s, {float(taken[1]):9,.0f} requests: {size:,.0f} MiB", flush=True)
+            passed, size = time.perf_counter() - began, float(found[1]) / (1 << 20)
+            print(f"{passed:6.0f} s, {float(taken[1]):9,.0f} requests: {size:,.0f} MiB", flush=True)
 
 
 def at_once(port: int, lines: Sequence[bytes]) -> float:
@@ -246,6 +248,7 @@ def main(seconds: float) -> None:
 
 if __name__ == "__main__":
     if sys.argv[1:2] == ["memory"]:
-        memory(int(sys.argv[2]) if len(sys.argv) > 2 else 1_000_000)
+        most = [int(each) for each in sys.argv[2:]]
+        memory(*most, *(1_000_000, 86_400)[len(most) :])
     else:
         main(float(sys.argv[1]) if len(sys.argv) > 1 else 20.0)

@@ -6,7 +6,7 @@ import gzip
 from pathlib import Path
 
 import pytest
-from commands import call, succeed
+from commands import call, fail, succeed
 
 from streamdp.cli.hints import hint
 from streamdp.decode.decoder import Decoder
@@ -58,6 +58,21 @@ def test_hints_on_columns() -> None:
     assert told.endswith("try --text-field 'the headline'")
     for first in (["2026-01-05 09:00", "storm"], ["17", "storm"]):
         assert "looks like a record" in hint(refused(b"1,storm", settings, first), settings, "csv", first)
+
+
+def test_a_wrong_name_of_the_column_of_texts_leaves_nothing_behind(tmp_path: Path) -> None:
+    """So the corrected command needs no other options, and a table of numbers needs no such column."""
+    (tmp_path / "in.csv").write_text("headline,n\nstorm over coast,5\nlate goal,6\n")
+    run = ("consume", "in.csv", "--output", "o", "--events", "e", "--state", "st", "--store", "s.db")
+    code, message = fail(tmp_path, *run, "--text-field", "titel")
+    assert code == 65
+    assert "there is no column 'titel'; its columns are 'headline', 'n': try --text-field headline" in message
+    assert [path.name for path in tmp_path.iterdir()] == ["in.csv"]
+    succeed(tmp_path, *run, "--text-field", "headline")
+    assert len((tmp_path / "o").read_bytes().splitlines()) >= 2
+    (tmp_path / "in.csv").write_text("x,y\n1,5\nfew,6\n3,7\n")
+    succeed(tmp_path, "consume", "in.csv", "--output", "p")
+    assert b"few,6" in (tmp_path / "p.rejects.jsonl").read_bytes()
 
 
 def test_a_column_to_keep_that_is_not_there_is_told(tmp_path: Path) -> None:

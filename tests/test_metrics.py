@@ -12,14 +12,18 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from feeds import assigned
 from prometheus_client import parser
 from prometheus_client.openmetrics import parser as openmetrics_parser
+from streamdp_connectors.store.sink import StoreSink
+from streamdp_connectors.store.tables import Bounds
 
 import streamdp
-from streamdp.cli.watch import reasons
+from streamdp.cli.watch import Measured, reasons
 from streamdp.monitor.health import HealthError, HealthServer
 from streamdp.monitor.metrics import TOTALS, Metrics, PartitionLag, takes_openmetrics
 from streamdp.monitor.stages import AGE_BUCKETS, STAGES, Ages, Arrivals, Stages
+from streamdp.records import Answers
 
 COUNTERS = {
     "records": 1_000_000,
@@ -343,6 +347,16 @@ def test_gaps_are_counted_once(server: HealthServer, metrics: Metrics) -> None:
         metrics.passed(total)
     assert "streamdp_gap_records_total 10.0" in get(server, "/metrics")[1]
     assert "streamdp_source_up" not in get(server, "/metrics")[1]
+
+
+def test_what_leaves_a_store_is_counted(tmp_path: Path) -> None:
+    sink, watch = StoreSink(str(tmp_path / "a.db"), bounds=Bounds(rows=10)), Measured()
+    watch.opened(sink, None, None)
+    sink.write(Answers([assigned(seq) for seq in range(1500)], [], []))
+    sink.flush(sync=False)
+    assert b'streamdp_store_removed_total{table="records"} 1490.0' in watch.metrics.render()[0]
+    sink.close()
+    watch.close()
 
 
 def test_liveness_goes_stale_and_returns(server: HealthServer, clock: Clock) -> None:

@@ -51,7 +51,9 @@ def test_an_empty_chart_says_what_it_waits_for(opened: tuple[Page, Told], run: R
 def test_a_story_is_renamed_and_the_name_undone(opened: tuple[Page, Told], run: Run) -> None:
     page, told = opened
     page.wait_for_selector("#table tbody tr[data-cluster]", timeout=60_000)
-    label = open_story(page, 0)
+    chip = page.locator("#records .chip").first  # which stands there before the story has its name
+    label = chip.get_attribute("data-cluster")
+    page.goto(re.sub("#.*", "", page.url) + f"#cluster/{label}")
     page.click("[data-correct=Rename]")
     page.fill("#cluster .asked input", "Talks in Turin")
     page.wait_for_timeout(4000)  # ticks come, and what is typed stays
@@ -59,6 +61,8 @@ def test_a_story_is_renamed_and_the_name_undone(opened: tuple[Page, Told], run: 
     page.press("#cluster .asked input", "Enter")
     expect(page.locator("#cluster h2")).to_have_text("Talks in Turin")
     expect(page.locator(f"#table tr[data-cluster='{label}'] .open")).to_have_text("Talks in Turin")
+    chips = page.locator(f"#records .chip[data-cluster='{label}']")
+    expect(chips).to_have_text(["Talks in Turin"] * chips.count())
     page.locator("#cluster .note [data-undo]").click()
     expect(page.locator("#cluster .note")).to_contain_text("is lifted")
     lines = parsed((run.folder / "state" / "corrections").read_bytes())

@@ -6,7 +6,7 @@ import random
 import re
 from collections import Counter
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
 
 import msgspec
 import numpy as np
@@ -359,6 +359,24 @@ def test_the_api_page_says_what_the_program_answers(run: tuple[Engine, View]) ->
     told = re.findall(r"^\| `(?:GET|POST) (/api/[^`]+)`", API, flags=re.M)
     assert set(told) == paths
     assert set(re.findall(r"`(\w+)`", API.split("`sort` (")[1].split(")")[0])) == set(get_args(table.Sort))
+
+
+def test_pages_hear_of_another_name_of_what_they_show() -> None:
+    engine, view = Engine(Settings(beam=1), with_events=True), View("a stream")
+
+    def tick(*texts: str) -> dict[str, Any]:
+        records = [Record(text, {"line": engine.seq + i}) for i, text in enumerate(texts)]
+        view.taken(records)
+        view.answered(engine.advance(records), 0)
+        return view.look(engine, 0.0, {})
+
+    tick(*["storm over the coast"] * 3, *["late goal wins the match"] * 3)
+    before = tick()["names"]
+    view.answered(engine.correct(Correction(what="rename", stories=(0,), title="The storm")), 0)
+    told = [tick("storm over the coast"), tick()]
+    assert before == {}
+    assert [each["names"].get(0) for each in told] == ["The storm", None]
+    assert {row["name"] for row in told[0]["records"]} == {"The storm"}
 
 
 def api_paths() -> set[str]:

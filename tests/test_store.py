@@ -9,6 +9,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -24,7 +25,7 @@ from streamdp_connectors.store.sink import StoreSink
 from streamdp_connectors.store.tables import Bounds, Corrected
 
 import streamdp
-from streamdp.records import Answers, Assignment, Record
+from streamdp.records import Answers, Assignment, Event, Record
 from streamdp.records.stored import VERSION
 from streamdp.state.corrections import Correction, CorrectionsFile
 
@@ -173,10 +174,20 @@ def test_readers_read_while_it_is_written(quiet: Path, tmp_path: Path) -> None:
     assert process.wait(60) == 0
 
 
+DECIDED = EVERY | {"max_undecided": "1000"}
+
+
+@pytest.fixture(scope="module")
+def unbounded(quiet: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same stream, of which answers are final earlier."""
+    folder = beside(quiet, tmp_path_factory.mktemp("unbounded"))
+    succeed(folder, *RUN, **DECIDED)
+    return folder
+
+
 @pytest.mark.parametrize("bound", [("--store-rows", "3000"), ("--store-days", "2")])
-def test_a_store_is_bounded(quiet: Path, tmp_path: Path, bound: Sequence[str]) -> None:
-    settings = EVERY | {"max_undecided": "1000"}
-    succeed(beside(quiet, tmp_path), *RUN, *bound, **settings)
+def test_a_store_is_bounded(unbounded: Path, tmp_path: Path, bound: Sequence[str]) -> None:
+    succeed(beside(unbounded, tmp_path), *RUN, *bound, **DECIDED)
     ((count, oldest, newest),) = rows(
         tmp_path / "news.db", "SELECT count(*), min(time), max(time) FROM records"
     )
@@ -185,11 +196,58 @@ def test_a_store_is_bounded(quiet: Path, tmp_path: Path, bound: Sequence[str]) -
     else:
         assert 2000 <= count < 12_000
         assert newest - oldest <= 2 * 86_400 or count == 2000
-    assert rows(tmp_path / "news.db", "SELECT sum(size) FROM stories") == [(11_987,)]
+    oldest = 11_987 - count
+    before = rows(unbounded / "news.db", "SELECT * FROM stories ORDER BY label")
+    told = rows(unbounded / "news.db", f"SELECT label, other FROM events WHERE seq >= {oldest}")
+    named = {label for event in told for label in event}
+    kept = [story for story in before if story[8] is None or story[7] >= oldest or story[0] in named]
+    assert rows(tmp_path / "news.db", "SELECT * FROM stories ORDER BY label") == kept
+    assert len(kept) < 0.9 * len(before)
     found = rows(tmp_path / "news.db", "SELECT rowid FROM records_text WHERE records_text MATCH 'the'")
-    assert all(rowid >= 11_987 - count for (rowid,) in found)
-    assert rows(tmp_path / "news.db", "SELECT min(seq) FROM events") >= [(11_987 - count,)]
-    assert b"from number" in call(tmp_path, "stories", "news.db").stderr
+    assert all(rowid >= oldest for (rowid,) in found)
+    assert rows(tmp_path / "news.db", "SELECT min(seq) FROM events") >= [(oldest,)]
+    assert rows(tmp_path / "news.db", "SELECT count(*) FROM marks") <= [(20,)]
+    for closed in ((), ("--closed",)):
+        assert b"stories that have not ended before" in call(tmp_path, "stories", "news.db", *closed).stderr
+
+
+def test_rows_of_a_bounded_store_after_sigkill_are_those_of_a_quiet_run(quiet: Path, tmp_path: Path) -> None:
+    """What goes, and when, hangs on no process: the one killed removes at other moments."""
+    bounded = *RUN, "--store-rows", "3000"
+    still, folder, chance = tmp_path / "still", tmp_path / "killed", random.Random(5)
+    for each in (still, folder):
+        each.mkdir()
+        beside(quiet, each)
+    succeed(still, *bounded, **DECIDED)
+    for size in (400_000, 1_100_000, 1_800_000):
+        process = start(folder, *bounded, **DECIDED)
+        assert wait_for_size(process, folder / "out", size + chance.randrange(100_000))
+        process.kill()
+        process.communicate()
+        assert process.returncode == -signal.SIGKILL
+    succeed(folder, *bounded, **DECIDED)
+    assert_same(everything(folder), everything(still))
+
+
+def test_stories_that_somebody_may_ask_for_stay(tmp_path: Path) -> None:
+    """Of those that ended with their last record gone: what a correction or an event that is kept names."""
+    sink = StoreSink(str(tmp_path / "a.db"), bounds=Bounds(rows=10))
+    lines = [assigned(seq, position={"record": seq}, cluster=min(seq // 10, 9)) for seq in range(1000)]
+    ends = [ended(100, label, "closed") for label in (7, 3, 2, 4)] + [ended(100, 5, "merged", 6)]
+    sink.write(Answers(lines, [], [*ends, ended(995, 9, "split", 4)]))
+    sink.corrected(Corrected(1, "rename", "[3]", "[]", "A title", None, "ann", "2026-01-01", 20, None))
+    sink.flush(sync=False)
+    assert sink.removed == {"records": 990, "answers": 0, "events": 5, "stories": 3}
+    sink.close()
+    left = rows(tmp_path / "a.db", "SELECT label, size FROM stories ORDER BY label")
+    assert [label for label, _ in left] == [0, 1, 3, 4, 6, 8, 9]  # 2, 5 and 7 went
+    assert dict(left) == {label: 910 if label == 9 else 10 for label, _ in left}
+
+
+def ended(seq: int, label: int, kind: str, other: int | None = None) -> Event:
+    """An event, made up but for what is given."""
+    times = {"time": float(seq), "first_time": 0.0, "last_time": float(seq)}
+    return Event(event=kind, seq=seq, cluster=label, other=other, size=10, moved=None, **times)
 
 
 def test_log_lines_and_vectors_are_stored(tmp_path: Path) -> None:
@@ -290,6 +348,28 @@ def test_a_bound_leaves_what_may_be_revised(tmp_path: Path) -> None:
     sink.write(Answers([assignment(seq) for seq in range(200)], [], []))
     sink.close()
     assert rows(tmp_path / "a.db", "SELECT count(*) FROM records") == [(50,)]
+
+
+def test_the_log_of_a_service_goes_over_beside_it(tmp_path: Path) -> None:
+    """In whatever thread, while others write: then the log is begun anew, and holds nothing for ever."""
+    sizes, held = [], []
+    for name in ("left", "carried"):
+        sink = StoreSink(str(tmp_path / name))
+        sink.suit_service()
+        for seq in range(400):
+            carried = name == "carried" and seq % 40 == 39
+            thread = threading.Thread(target=sink.lasting() if carried else time.time)
+            thread.start()
+            sink.write(Answers([assignment(seq)], [], []))
+            sink.flush(sync=False)
+            thread.join()
+            if carried:
+                sink.lasting()()
+        sizes.append((tmp_path / f"{name}-wal").stat().st_size)
+        sink.close()
+        held.append(rows(tmp_path / name, "SELECT seq, label FROM records"))
+    assert sizes[1] < 0.3 * sizes[0]
+    assert held[0] == held[1] == [(seq, 0) for seq in range(400)]
 
 
 GOLDEN = Path(__file__).with_name("golden") / "stores"

@@ -19,7 +19,7 @@ from streamdp.cli.errors import say, speak_of, speak_warnings, warn
 from streamdp.cli.interrupt import LIMIT, Interrupt
 from streamdp.cli.lines import further_columns
 from streamdp.cli.reading import Reader
-from streamdp.cli.recognise import recognised
+from streamdp.cli.recognise import recognised, refuse_lacking
 from streamdp.cli.show import open_snapshot
 from streamdp.cli.snapshots import Snapshots, continued, report_change, wait_for_turn, with_modes
 from streamdp.cli.status import Display, Status, counted, exit_code, print_summary, warn_of_memory
@@ -81,6 +81,7 @@ class Run:
         self.rotation = rotation_of(outputs.rotate)
         refuse_double_use(input, outputs)
         self.settings = settings = recognised(settings, input.file)
+        refuse_lacking(settings, input.file)
         self.frozen = outputs.frozen
         self.folder: StateFolder | None = None
         if outputs.state is not None:
@@ -91,8 +92,7 @@ class Run:
         resumed = self._resume(written, outputs, before)
         warn_of_memory(self.settings)
         self.engine.stage = watch.stages.enter
-        self.first = self.engine.seq
-        self.interrupted = self.scored = 0
+        self.first, self.interrupted, self.scored = self.engine.seq, 0, 0
         self.reader = self.open(input, watch)
         self.source = self.reader.source
         goes_on = resumed is not None and not self.reader.seek(resumed.positions)
@@ -119,7 +119,7 @@ class Run:
             self.snapshots = Snapshots(*kept, self._wait, watch, self.first)
             if resumed is None:
                 self.snapshot()  # so that a crash at any moment finds one
-        watch.opened(outputs.store, outputs.state, self.corrector)
+        watch.opened(self.sinks.store, outputs.state, self.corrector)
 
     def open(self, input: Input, watch: Watch) -> Reader:
         """Open the source."""

@@ -25,6 +25,14 @@ PACKED = {
 """The first bytes of files that are not text."""
 
 
+def nothing_usable(
+    rejects: Sequence[Reject], settings: Settings, input_format: str, header: Sequence[str]
+) -> str:
+    """Why nothing could be used, and what would help."""
+    help_ = hint(rejects, settings, input_format, header)
+    return f"nothing could be used: {rejects[0].detail}" + (f" ({help_})" if help_ else "")
+
+
 def hint(rejects: Sequence[Reject], settings: Settings, input_format: str, header: Sequence[str]) -> str:
     """A sentence on what would help; empty if nothing is known."""
     if not rejects:

@@ -13,12 +13,15 @@ from streamdp_connectors.journal.segments import is_journal
 from streamdp_connectors.protocol import SourceError
 
 from streamdp.cli.errors import say
-from streamdp.cli.reading import COLUMNS, LINES, format_of, is_parquet
+from streamdp.cli.hints import nothing_usable
+from streamdp.cli.reading import COLUMNS, LINES, Reader, format_of, is_parquet
 from streamdp.decode.columns import DELIMITERS, parse_row
 from streamdp.decode.fields import RefusedError, is_time
 from streamdp.decode.log import JOURNALS, LogLines
-from streamdp.errors import ConfigError
+from streamdp.errors import ConfigError, Exit
+from streamdp.records import Reject
 from streamdp.settings import Settings
+from streamdp.settings.places import Input
 
 NAMES = re.compile(r"(?:.*\.log|syslog|messages|kern\.log|.*[-_.]log)(?:[.-]\d+)*")
 """Names of logs, rotated or not, without what says that they are packed."""
@@ -56,6 +59,28 @@ def recognised(settings: Settings, file: str | None, *, logs: bool = True) -> Se
             or settings
         )
     return settings if settings.of_log or settings.format == "otlp" else _timed(settings, file)
+
+
+def refuse_lacking(settings: Settings, file: str | None) -> None:
+    """Raise ConfigError (65) for a table without the column of texts of which no record could be used.
+
+    So the corrected command finds no output that the wrong one has made.
+    """
+    if file is None or not os.path.isfile(file) or settings.of_categories:
+        return
+    if not is_parquet(file) and format_of(settings, file) not in COLUMNS:
+        return
+    reader = Reader(settings, Input(file=file))
+    try:
+        header = reader.decoder.header or ()
+        if settings.text_field in header:
+            return
+        found = reader.read(PROBED, 0.0)
+    finally:
+        reader.source.close()
+    refused = [each for each in found if isinstance(each, Reject)]
+    if refused and len(refused) == len(found):
+        raise ConfigError(nothing_usable(refused, settings, reader.decoder.format, header), Exit.BAD_DATA)
 
 
 def _as_otlp(settings: Settings, file: str) -> Settings | None:

@@ -100,7 +100,7 @@ class DoorWatch(Watch):
         assert outputs.store is not None
         assert outputs.state is not None
         assert run.sinks.store is not None
-        run.sinks.store.find_ids()
+        run.sinks.store.suit_service()
         of_text = format_of(run.settings, None) in ("text", "log")
         stored = Stored(outputs.store)
         ids = {"otlp": uid_of}.get(run.settings.format) or ids_by(run.settings.id_field)

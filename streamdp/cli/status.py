@@ -20,7 +20,7 @@ from rich.text import Text
 from streamdp_connectors.protocol import Source, share_of
 
 from streamdp.cli.errors import say, warn
-from streamdp.cli.hints import hint, lacking
+from streamdp.cli.hints import lacking, nothing_usable
 from streamdp.cli.interrupt import Interrupt
 from streamdp.cli.reading import Reader
 from streamdp.cli.writing import Sinks
@@ -211,9 +211,9 @@ def exit_code(run: Run) -> int:
     refused = run.sinks.refused.total()
     if run.answered or not refused or run.interrupted:
         return 0
-    rejects = run.sinks.first_refused
-    help_ = hint(rejects, run.settings, run.reader.decoder.format, run.reader.decoder.header or ())
-    say(f"nothing could be used: {rejects[0].detail}" + (f" ({help_})" if help_ else ""), "error")
+    decoder = run.reader.decoder
+    found = nothing_usable(run.sinks.first_refused, run.settings, decoder.format, decoder.header or ())
+    say(found, "error")
     return Exit.BAD_DATA
 
 

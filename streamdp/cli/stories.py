@@ -122,7 +122,7 @@ def _left_out(
         yield "stories that ended are remembered where consume was given --events or --store"
     elif options.closed and found.remembered == "latest":
         yield "a state remembers the last 100 that ended: a --store has all"
-    if source.lacking and (options.records or not options.closed):
+    if source.lacking:
         yield source.lacking
     yield from found.warnings
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from streamdp_connectors.protocol import share_of
+from streamdp_connectors.store.sink import StoreSink
 
 from streamdp.answers.describe import KINDS
 from streamdp.cli.board import Pace
@@ -33,6 +34,12 @@ from streamdp.state.corrections import Correction, CorrectionError
 if TYPE_CHECKING:
     from streamdp.page.server import Page
 
+UNHEARD = 3.0
+"""Seconds between two updates of what pages show while none listens: each takes a few milliseconds."""
+
+COUNTS_EVERY = 0.1
+"""Seconds between two looks at what an engine counts."""
+
 LAGS_EVERY = 1.0
 """Seconds between two looks at how far reading is behind."""
 
@@ -43,7 +50,7 @@ class Watch:
     def __init__(self) -> None:
         self.stages = Stages(working_time)
 
-    def opened(self, store: str | None, state: str | None, corrector: Corrector | None) -> None:
+    def opened(self, store: StoreSink | None, state: str | None, corrector: Corrector | None) -> None:
         """Source and outputs are open. Raises StreamdpError where what was asked for needs others."""
 
     def ready(self) -> None:
@@ -125,7 +132,7 @@ class Measured(Watch):
         self._arrivals = Arrivals()
         self._answered = 0
         self._looked = -LAGS_EVERY
-        self._pace = Pace()
+        self._pace, self._counting = Pace(), Pace(COUNTS_EVERY)
         # the clock stands still while kernels compile: a run that compiles has not stalled
         self._how: dict[str, Any] = {"clock": working_time, "busy": lambda: busy() or _busy()}
         self.server = self.open_health()
@@ -133,6 +140,10 @@ class Measured(Watch):
     def open_health(self) -> Health:
         """What answers for the run."""
         return Health(self.metrics, **self._how)
+
+    def opened(self, store: StoreSink | None, state: str | None, corrector: Corrector | None) -> None:
+        """What leaves the store is counted."""
+        self.metrics.removed = {} if store is None else store.removed
 
     def ready(self) -> None:
         """Report ready."""
@@ -149,10 +160,12 @@ class Measured(Watch):
             engine.report_events()
         with self._pace as due:
             self.metrics.doubts = len(engine.doubts()) if due else self.metrics.doubts
-        adapted = engine.adapted
-        counts = {**engine.counters(), **engine.refined(), **engine.levels(), "records": answered}
-        counts["corrections"] = engine.corrections.taken
-        self.metrics.update(counts, None if adapted is None else adapted[:2])
+        with self._counting as due:
+            if due:
+                adapted = engine.adapted
+                counts = {**engine.counters(), **engine.refined(), **engine.levels(), "records": answered}
+                counts["corrections"] = engine.corrections.taken
+                self.metrics.update(counts, None if adapted is None else adapted[:2])
         self.metrics.source_up = None if reader.watched is None else reader.watched.up()
         self.metrics.passed(reader.passed)
         now = time.monotonic()
@@ -271,17 +284,17 @@ class LivePage(Watch):
         super().__init__()
         self._linger, self._corrects = at.page_linger, at.page_corrections
         self.page = open_page(at, stream, chosen, **how)
-        self._pace = Pace()
+        self._pace, self._unheard = Pace(), 0.0
         self._begun = self._ended = False
 
-    def opened(self, store: str | None, state: str | None, corrector: Corrector | None) -> None:
+    def opened(self, store: StoreSink | None, state: str | None, corrector: Corrector | None) -> None:
         """What the store knows may be asked, and stories corrected where that was asked for."""
         from streamdp.page.desk import Desk  # which needs what pages need
 
         view = self.page.view
         view.state = state
         if store is not None:
-            view.source = PagedStore(store)
+            view.source = PagedStore(store.path)
         if corrector is None:
             if self._corrects:
                 raise ConfigError("--page-corrections: corrections are kept in a --state", Exit.USAGE)
@@ -292,6 +305,7 @@ class LivePage(Watch):
             if self._ended:
                 raise CorrectionError("the input has ended: streamdp correct takes it", Exit.USAGE)
             self._pace.hurry()  # what comes of it is shown at once
+            self._unheard = 0.0
             return held.give(engine, correction)
 
         view.desk = Desk(give if self._corrects else None, lambda: held.listed)
@@ -305,7 +319,8 @@ class LivePage(Watch):
             self.page.view.begin(engine)
         self.page.questions.answer(engine)
         with self._pace as due:
-            if due:
+            if due and (self.page.hub.heard or time.monotonic() >= self._unheard):
+                self._unheard = time.monotonic() + UNHEARD
                 self.tick(engine, _behind(reader))
 
     def tick(self, engine: Engine, more: dict[str, Any]) -> None:

@@ -125,6 +125,7 @@ ADVANCE = _histogram(
 )
 EVENTS = _counter("events", "What happened to stories, or to templates, by kind.", ("event", "of"))
 DOUBTS = _gauge("doubts", "Reasons for which the stories of texts are doubtful.")
+REMOVED = _counter("store_removed", "Rows that this process removed from a bounded store.", ("table",))
 _ALERT = ("alert",)
 DELIVERED = _counter("alerts_delivered", "Alerts that a receiver has taken.", _ALERT)
 UNDELIVERED = _counter(
@@ -137,7 +138,7 @@ BUILD = _gauge("build_info", "1, with the versions of streamdp and Python.", ("v
 OF_RUN = (
     *(LAG, LAG_SECONDS, EVENT_AGE, ARRIVAL_AGE, SOURCE_UP, STANDING_BY, REJECTS, GAP, SNAPSHOTS),
     *(SNAPSHOT_BYTES, SNAPSHOT_FAILURES, SNAPSHOT_AGE, STAGE, BATCH, ADVANCE, BUILD),
-    *(EVENTS, DOUBTS, DELIVERED, UNDELIVERED, DROPPED, OUTBOX),
+    *(EVENTS, DOUBTS, REMOVED, DELIVERED, UNDELIVERED, DROPPED, OUTBOX),
 )
 """What a run reports by itself."""
 
@@ -169,8 +170,9 @@ class Metrics:
     """The metrics of one run, in a registry of their own. One thread reports and others scrape.
 
     The run sets ``ready`` (it can take records), ``source_up`` (its source answers, None without meaning),
-    ``standing_by`` (another process runs with the same state), ``lags`` of every partition, ``doubts``, and
-    what gives the counts of ``alerts``. ``reasons`` and ``events`` are all that rejects and events may have.
+    ``standing_by`` (another process runs with the same state), ``lags`` of every partition, ``doubts``, the
+    rows ``removed`` from a store by table, and what gives the counts of ``alerts``. ``reasons`` and
+    ``events`` are all that rejects and events may have.
     """
 
     registry: CollectorRegistry
@@ -196,6 +198,7 @@ class Metrics:
         self.lags: tuple[PartitionLag, ...] = ()
         self.event_ages, self.arrival_ages = Ages(), Ages()
         self.doubts = 0
+        self.removed: Mapping[str, int] = {}
         self.alerts: Callable[[], Mapping[str, AlertCounts]] = dict
         self._stages = stages or Stages()
         self._clock = clock
@@ -278,6 +281,7 @@ class Metrics:
         yield _family(BUILD, {(__version__, platform.python_version()): 1})
         yield _family(STANDING_BY, {(): int(self.standing_by)})
         yield _family(DOUBTS, {(): self.doubts})
+        yield _family(REMOVED, {(table,): rows for table, rows in {**self.removed}.items()})
         counts = self.alerts()
         for at, metric in enumerate((DELIVERED, UNDELIVERED, DROPPED, OUTBOX)):
             yield _family(metric, {(name,): each[at] for name, each in counts.items()})

@@ -92,6 +92,11 @@ class Hub:
             if self._calls:  # one has failed
                 self._loop.call_soon(self._run_calls)
 
+    @property
+    def heard(self) -> bool:
+        """Whether any page listens; from any thread."""
+        return bool(self._listeners)
+
     def publish(self, tick: dict[str, Any]) -> None:
         """Send a tick to all pages, from any thread."""
         self.call(self._spread, self._encode(tick))

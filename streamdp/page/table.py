@@ -72,6 +72,9 @@ MOST = 20_000
 DESCRIBED = 2 * MOST
 """Clusters of which anything is remembered between two looks."""
 
+SENT = 200
+"""Names that pages may still show, with a record that they were sent."""
+
 PAST = 2000
 """Clusters that live no more of which names and words are remembered, or up to twice as many: the latest."""
 
@@ -115,6 +118,7 @@ class Table:
         self.about: OrderedDict[int, About] = OrderedDict()
         self._called: OrderedDict[int, str] = OrderedDict()
         self._titles: OrderedDict[int, str] = OrderedDict()
+        self._sent: OrderedDict[int, str] = OrderedDict()  # names that pages have
         self._novelty: OrderedDict[int, float] = OrderedDict()
         self.figures: Mapping[int, Figures] = {}
         """Records by label in the latest stretch of the stream's time, and in the one before."""
@@ -191,6 +195,13 @@ class Table:
             return title
         held = self.about.get(label)
         return self._called.get(label) or name_of(label, None) if held is None else held.name
+
+    def renamed(self, labels: Iterable[int]) -> dict[int, str]:
+        """Names of clusters that pages were sent under others, the latest; these are sent now."""
+        found = {label: name for label, sent in self._sent.items() if (name := self.name(label)) != sent}
+        for label in {*found, *labels}:
+            _remember(self._sent, label, self.name(label), SENT)
+        return found
 
     def find(self, search: str) -> np.ndarray:
         """Places in the census of the clusters that hold all words of a search."""
@@ -285,10 +296,10 @@ def _forget(held: OrderedDict[int, Any], live: Collection[int]) -> None:
             del held[label]
 
 
-def _remember(held: OrderedDict[int, str], label: int, text: str) -> None:
+def _remember(held: OrderedDict[int, str], label: int, text: str, most: int = DESCRIBED) -> None:
     held[label] = text
     held.move_to_end(label)
-    if len(held) > DESCRIBED:
+    if len(held) > most:
         held.popitem(last=False)
 
 

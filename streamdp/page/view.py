@@ -252,6 +252,7 @@ class View:
                 "records": [self.record_row(record) for record in reversed(self._fresh)],
                 "revised": [self.record_row(record) for record in reversed(self._revised)],
                 "events": [self._event_row(event) for event in reversed(self._happened)],
+                "names": self.table.renamed(r.cluster for r in (*self.records.latest, *self._revised)),
             }
             self._fresh, self._revised, self._happened = [], [], []
         return tick

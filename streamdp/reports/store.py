@@ -25,6 +25,8 @@ from streamdp.story.story import Stories, StoryRecord
 from streamdp.story.titles import short
 
 LIVE, CLOSED = "ended IS NULL", "ended IN ('closed', 'retired')"
+_OLDEST = "SELECT coalesce(min(seq), 0) FROM records"
+
 READ = 50_000
 """Records, the latest, by whose words themes are made."""
 
@@ -43,8 +45,8 @@ class StoreStories:
             if version is None or version > VERSION:
                 self._store.close()
                 raise StoriesError(f"{path}: has tables of version {version}, not {VERSION}", Exit.CONFIG)
-            (self._oldest,) = self._one("SELECT coalesce(min(seq), 0) FROM records")
-        self.lacking = f"the store holds records from number {self._oldest:,} on" if self._oldest else ""
+            (self._oldest,) = self._one(_OLDEST)
+        self.lacking = _lacking(self._oldest)
 
     @contextlib.contextmanager
     def _sound(self) -> Iterator[None]:
@@ -180,6 +182,13 @@ class StoreStories:
         return {label for (label,) in self._store.execute(query, (wanted,))}
 
 
+def _lacking(oldest: int) -> str:
+    """What a store does not hold any more, of which this is the first record."""
+    if not oldest:
+        return ""
+    return f"the store holds records from number {oldest:,} on, and stories that have not ended before that"
+
+
 def has_search(store: sqlite3.Connection) -> bool:
     """Whether the texts of a store are searchable."""
     query = "SELECT count(*) FROM sqlite_master WHERE name = 'records_text'"
@@ -251,17 +260,18 @@ class PagedStore:
                 given.append(fts_of([word]))
             where.append(f"({own})")
         chosen = f"FROM stories WHERE {' AND '.join(where)}"
-        ((found,),) = self._ask(f"SELECT count(*) {chosen}", given)
+        ((found, oldest),) = self._ask(f"SELECT count(*), ({_OLDEST}) {chosen}", given)
+        self.lacking = _lacking(oldest)
         query = f"SELECT {_SHOWN} {chosen} ORDER BY last_seq DESC, label LIMIT ? OFFSET ?"
         return found, [_ended(row) for row in self._ask(query, [*given, most, start])]
 
     def records(self, label: int, start: int, most: int) -> tuple[int, list[dict[str, Any]]]:
         """Records of a story, the latest first."""
         ((found, oldest),) = self._ask(
-            "SELECT count(*), (SELECT coalesce(min(seq), 0) FROM records) FROM records WHERE label = ?",
+            f"SELECT count(*), ({_OLDEST}) FROM records WHERE label = ?",  # noqa: S608
             (label,),
         )
-        self.lacking = f"the store holds records from number {oldest:,} on" if oldest else ""
+        self.lacking = _lacking(oldest)
         query = (
             "SELECT seq, id, time, text, probability, revision FROM records "
             "WHERE label = ? ORDER BY seq DESC LIMIT ? OFFSET ?"

@@ -11,9 +11,9 @@ import fcntl
 import os
 import sqlite3
 import uuid
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -26,10 +26,19 @@ from streamdp_connectors.store.schema import check, open_store
 from streamdp_connectors.store.tables import Bounds, Corrected, Revision, Row, Tables, revision_of, row_of
 
 TRIM_EVERY = 20_000
-"""Records between two removals of what is beyond the bounds."""
+"""Records between two removals of what is beyond the bounds, at most."""
+
+TRIM_LEAST = 1000
+"""The same at least, in a store of few rows."""
+
+Changed = TypeVar("Changed")
+"""What a change of the tables gives."""
 
 FULL = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_SHMSIZE)
 """What SQLite says where the disk has no room for its files."""
+
+PASSES = 5
+"""Times that the log is brought over into the file, one after the other, as long as it grows meanwhile."""
 
 SNAPSHOTS = 8
 """Latest snapshots that a run may resume from, as far as the marks of the source are concerned."""
@@ -122,8 +131,12 @@ class StoreSink:
         self._corrected: list[Corrected] = []
         self._lines = self._happened = self._marked = self._since_trim = 0
         self._needed: deque[int] = deque(maxlen=SNAPSHOTS)
-        self._ending = False
+        self._ending = self._served = False
+        self._trim_every = min(TRIM_EVERY, max(TRIM_LEAST, bounds.rows or TRIM_EVERY))
+        self.removed: Counter[str] = Counter()
+        """Rows that went beyond the bounds, of this process, by table; another thread may look."""
         self.marks: Sequence[Mapping[str, Any]] = ()
+        self._resumable = left is not None
         if ended:
             self._transact(self._tables.take_back)
         self._go_on(None if left is None else StoreLeft.of(left))
@@ -184,18 +197,25 @@ class StoreSink:
         """The positions of records that were read and not answered yet."""
         return [msgspec.json.decode(place) for place in self._texts]
 
-    def find_ids(self) -> None:
-        """Make records quick to find by their id, from now on. Raises SinkError."""
+    def suit_service(self) -> None:
+        """Make records quick to find by their id, and pauses rare, from now on. Raises SinkError.
+
+        Each answer may be a transaction, so the log fills with the same pages again and again. Requests would
+        wait while it goes over into the file: whoever makes the store durable does that beside them.
+        """
+        self._served = True
         self._transact(
             lambda: self._store.execute("CREATE INDEX IF NOT EXISTS records_by_id ON records (id)")
         )
+        self._store.execute("PRAGMA wal_autocheckpoint = 32000")  # 125 MiB, if it must be
 
     # ---------------------------------------------------------------- taken in
 
     def mark(self, positions: Mapping[str, Any]) -> None:
         """Store the source's positions after a read, before the answers to it are written."""
-        self._marked += 1
-        self._marks.append((self._marked, _encode(positions).decode()))
+        if self._resumable:
+            self._marked += 1
+            self._marks.append((self._marked, _encode(positions).decode()))
 
     def taken(self, records: Texts | Sequence[Record | Reject]) -> None:
         """These were read, and will be answered."""
@@ -264,16 +284,22 @@ class StoreSink:
         On a full disk that is FullError: all of it is held, and may be flushed again.
         """
         if self._rows or self._revisions or self._events or self._marks or self._corrected:
-            count = self._since_trim + len(self._rows)
-            trims = count >= TRIM_EVERY and not self._ending and not self._bounds.none
-            self._transact(lambda: self._write_all(trims=trims))
-            self._since_trim = 0 if trims else count
+            self._transact(self._write_all)
+            self._since_trim += len(self._rows)
             self._rows, self._revisions, self._events, self._marks = [], [], [], []
             self._corrected = []
+        if self._since_trim >= self._trim_every and not self._ending:
+            self._trim()
         if sync:
             self._sync()
 
-    def _write_all(self, *, trims: bool) -> None:
+    def _trim(self) -> None:
+        """Remove what is beyond the bounds."""
+        if not self._bounds.none:
+            self.removed.update(self._transact(lambda: self._tables.remove_old(self._bounds)))
+        self._since_trim = 0
+
+    def _write_all(self) -> None:
         run = self._store.executemany
         if self._ending:
             self._tables.remember(self._rows, self._revisions, self._events)
@@ -286,21 +312,34 @@ class StoreSink:
         self._tables.correct(self._corrected)
         counted = (self._lines, "lines"), (self._happened, "events")
         run("UPDATE meta SET value = max(value, ?) WHERE name = ?", counted)
-        if trims:
-            self._tables.remove_old(self._bounds)
 
     def lasting(self) -> Callable[[], None]:
         """Return a function that brings everything written so far to the disk; for any thread."""
         return self._sync
 
     def _sync(self) -> None:
+        if self._served:
+            with contextlib.suppress(sqlite3.Error):  # a full disk, which the next transaction reports
+                self._carry_over()
         with contextlib.suppress(FileNotFoundError), open(f"{self.path}-wal", "rb") as file:
             os.fsync(file.fileno())
         os.fsync(self._lock)
 
+    def _carry_over(self) -> None:
+        """Bring the log over into the file; once all of it is there, the next transaction begins it anew.
+
+        Transactions go on meanwhile, and what they add takes another pass.
+        """
+        with contextlib.closing(sqlite3.connect(self.path, isolation_level=None)) as beside:
+            for _ in range(PASSES):
+                _, held, over = beside.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
+                if held == over:
+                    break
+
     def state(self) -> dict[str, Any]:
         """Return what a snapshot stores; to be called after a flush."""
         self._keep_batch()
+        self._resumable = True
         self._needed.append(self._marked)
         return {
             "path": os.path.abspath(self.path),
@@ -317,19 +356,18 @@ class StoreSink:
             return
         try:
             self.flush(sync=False)
-            if not self._bounds.none:
-                self._transact(lambda: self._tables.remove_old(self._bounds))
+            self._trim()
             self._store.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         finally:
             self._store.close()
             os.close(self._lock)
             self._lock = -1
 
-    def _transact(self, change: Callable[[], object]) -> None:
+    def _transact(self, change: Callable[[], Changed]) -> Changed:
         """Change the tables, all or nothing. Raises SinkError."""
         try:
             self._store.execute("BEGIN IMMEDIATE")
-            change()
+            found = change()
             self._store.execute("COMMIT")
         except BaseException as error:
             with contextlib.suppress(sqlite3.Error):
@@ -339,3 +377,4 @@ class StoreSink:
             if isinstance(error, sqlite3.Error):
                 raise SinkError(f"cannot write to {self.path}: {error}", Exit.IO_ERROR) from error
             raise
+        return found

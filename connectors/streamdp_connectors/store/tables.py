@@ -117,6 +117,17 @@ _PLACES = f"({', '.join('?' * len(Row._fields))})"
 _ADD_ONE = f"INSERT INTO records VALUES {_PLACES}"  # noqa: S608
 _ADD_MANY = f"{_ADD_ONE}{f', {_PLACES}' * (TOGETHER - 1)}"
 _INTO_STORIES = "INSERT INTO stories (label, size, began, last, first_seq, last_seq)"
+_FORGOTTEN = """
+DELETE FROM stories WHERE ended IS NOT NULL AND last_seq <= ?
+  AND NOT EXISTS (SELECT 1 FROM events WHERE events.label = stories.label)
+  AND label NOT IN (SELECT other FROM events WHERE other IS NOT NULL)
+  AND label NOT IN (SELECT value FROM corrections, json_each(corrections.stories))
+"""
+"""Stories go that have ended, once no record, event or correction that is kept names them.
+
+A label is never given again, so it does not matter when that is done.
+"""
+
 _JOINED = (
     "ON CONFLICT (label) DO UPDATE SET size = size + excluded.size, "
     "began = min(coalesce(began, excluded.began), coalesce(excluded.began, began)), "
@@ -198,8 +209,11 @@ class Tables:
             (event.cluster, title, words, ended, split, merged, event.seq, event.seq),
         )
 
-    def remove_old(self, bounds: Bounds) -> None:
-        """Remove records and events beyond the bounds; stories keep their counts."""
+    def remove_old(self, bounds: Bounds) -> dict[str, int]:
+        """Remove records and events beyond the bounds, and stories that ended with them: how many rows.
+
+        Other stories keep their counts.
+        """
         (newest,) = self._store.execute("SELECT coalesce(max(seq), 0) FROM records").fetchone()
         through = -1
         if bounds.days is not None:
@@ -217,9 +231,11 @@ class Tables:
                 "SELECT 'delete', seq, text FROM records WHERE seq <= ?",
                 (through,),
             )
-        self._store.execute("DELETE FROM records WHERE seq <= ?", (through,))
-        self._store.execute("DELETE FROM answers WHERE seq <= ?", (through,))
-        self._store.execute("DELETE FROM events WHERE seq <= ?", (through,))
+        removed = {
+            place: self._store.execute(f"DELETE FROM {place} WHERE seq <= ?", (through,)).rowcount  # noqa: S608
+            for place in ("records", "answers", "events")
+        }
+        return removed | {"stories": self._store.execute(_FORGOTTEN, (through,)).rowcount}
 
     # ---------------------------------------------------------------- the end of an input
 

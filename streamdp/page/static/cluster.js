@@ -178,7 +178,7 @@ export class Cluster {
     const rows = records.map((r) => record({ ...r, was: [], new: false, cluster: told.cluster, name: told.name }, this.open, told.cluster, this.corrections.mover(told, r)));
     return [
       el("h3", {}, "Its records", el("span", { class: "faint" }, ` ${count(records.length)} of ${count(found)}, newest first`)),
-      lacking ? el("p", { class: "faint small" }, `Here are ${lacking}.`) : null,
+      lacking ? el("p", { class: "faint small" }, `Known: ${lacking}.`) : null,
       el("ol", { class: "records" }, rows),
       records.length < found ? el("p", { class: "more" }, el("button", { type: "button", id: "all", "data-key": "all", onclick: () => this.more(told.cluster) }, "Show more")) : null,
     ];

@@ -8,7 +8,7 @@ const AT_ONCE = 4; // more at a time nobody can read
 const HELD = 24;
 
 export function record(told, open, of = null, more = null) {
-  const chip = (label, name, slot) => el("button", { type: "button", class: "chip", onclick: () => open(label) }, el("span", { class: swatch(slot) }), name);
+  const chip = (label, name, slot) => el("button", { type: "button", class: "chip", "data-cluster": label, onclick: () => open(label) }, el("span", { class: swatch(slot) }), el("span", { class: "name" }, name));
   const where = told.cluster === of ? null : told.cluster < 0 ? el("span", { class: "chip" }, told.name) : chip(told.cluster, told.name, told.slot);
   const others = told.was.filter((old) => old.name !== told.name); // what was merged is called as what it is now
   const was = others.map((old) => [el("del", { title: "what was said before" }, old.name), " "]);
@@ -30,6 +30,9 @@ export class Records {
   }
 
   show(tick, whole) {
+    for (const [label, name] of Object.entries(tick.names || {})) {
+      for (const shown of this.list.querySelectorAll(`[data-cluster="${label}"] .name`)) say(shown, name);
+    }
     const fresh = whole ? tick.records.slice(0, HELD) : tick.records.slice(0, AT_ONCE);
     const revised = tick.revised.slice(0, 3);
     const once = new Map([...revised, ...fresh].map((told) => [told.seq, told]));
