@@ -67,10 +67,10 @@ LONGEST = 400
 
 
 LIMITS = {
-    "files": 392,
+    "files": 395,
     "functions of more than 60 lines": 4,
     "functions of 10 parameters or more": 2,
-    "arrows between rooms": 210,
+    "arrows between rooms": 211,
     "circles of imports": 0,
     "`meta[...]`": 0,
     "`isinstance(prior, ...)` outside priors/": 0,
