@@ -14,8 +14,11 @@ from streamdp.lines.base import (
     context_of,
     found_length,
     found_token,
+    hold,
+    is_value,
     lettered,
     token_of,
+    valued,
     wordy,
 )
 from streamdp.lines.closing import close_places
@@ -137,6 +140,9 @@ def _found(state: State, scratch: Scratch, n: int, log_p0: float) -> int:
     for i in range(n):
         new_slot(state, row.slot + i, scratch.line[i], scratch.glued[i], scratch.law[i])
         found_token(state, scratch.line[i], scratch.before[i])
+        known = is_value(state, scratch.line[i]) or not wordy(state, scratch.line[i])
+        if not known and valued(state, scratch.line, i, n):
+            hold(state, scratch.line[i])
         if lettered(state, scratch.line[i]):
             post(state, place_key(n, i, scratch.line[i]), cluster)
     counters.clusters += 1
