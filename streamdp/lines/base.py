@@ -387,3 +387,11 @@ def hold(state: State, token: int) -> None:
         counters.held += 1
     row.held += 1
     shown.held += 1
+
+
+@kernel
+def let_go(state: State, token: int) -> None:
+    """Count a value once less: a hole that has it became part of one that has it too."""
+    row = state.tokens[token]
+    row.held -= 1
+    state.shown[row.shown].held -= 1

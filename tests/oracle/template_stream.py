@@ -229,6 +229,8 @@ class Stream:
             for slot, own in zip(cluster.slots, oldest.slots, strict=True):
                 for w in slot.births.keys() - own.births.keys():
                     self.base.hold(w)
+            for w in (w for c in group if c is not oldest for slot in c.slots for w in slot.births):
+                self.base.let_go(w)
             self.clusters[cluster.label] = cluster
             for line in cluster.lines.keys() - set(cluster.forgotten):
                 self.known[line] = cluster

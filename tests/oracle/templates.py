@@ -372,6 +372,12 @@ class Base:
             self.held_classes.add(class_of(token))
         table.add(token)
 
+    def let_go(self, token: str) -> None:
+        """Count a value once less: two holes that have it are one."""
+        table = self.held[class_of(token)]
+        table.counts[token] -= 1
+        table.total -= 1
+
     def holds(self, token: str) -> bool:
         """Whether a token is a value of some hole."""
         table = self.held.get(class_of(token))
