@@ -32,9 +32,10 @@ from streamdp.lines.base import USUAL, Bounds, Terms
 from streamdp.lines.stream import LineStream
 
 CHUNK = 1000
+SHARES = ("copies", "mutation", "elsewhere", "placed")
 JITTERED = ("concentration", "discount", "copies", "mutation", "line_strength", "line_discount",
             "class_strength", "base_strength", "base_discount", "elsewhere",
-            "rho_number", "rho_identifier", "rho_value", "rho_word")  # fmt: skip
+            "rho_number", "rho_identifier", "rho_value", "placed", "rho_word")  # fmt: skip
 
 
 def labels_of(texts: Sequence[str], terms: Terms) -> tuple[list[int], list[int]]:
@@ -69,7 +70,7 @@ def jittered(terms: Terms, draw: random.Random) -> Terms:
         value = getattr(terms, name) * 2 ** draw.uniform(-1, 1)
         if name == "rho_word":
             value = getattr(terms, name) * 10 ** draw.uniform(-2, 2)
-        ends = 0.9 if "discount" in name or name in ("copies", "mutation", "elsewhere") else 1e9
+        ends = 0.9 if "discount" in name or name in SHARES else 1e9
         changed[name] = min(value, ends)
     return terms._replace(**changed)
 

@@ -7,6 +7,7 @@ import subprocess
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from broker.process import free_ports
 from browser.process import axe
 from commands import command, environment, succeed, wait_for
 from playwright.sync_api import Browser, Page, expect
+from serving import Served
 from test_diff import START, log
 from test_page_browser import Told, answers, shown, visit
 
@@ -95,6 +97,32 @@ def test_holes_of_a_template_are_shown_on_a_click(opened: tuple[Page, Told], por
     told = asked(port, f"clusters/{label}")["holes"]
     assert [value for value, _ in told[1]["common"]] == ["200", "404", "500"]
     assert told[0]["distinct"] <= told[0]["lines"] == sum(told[1]["counts"])
+
+
+def test_a_service_shows_what_was_planted_first(chromium: Browser, tmp_path: Path) -> None:
+    """Of lines sent over HTTP a new kind comes late: it heads the list, and a click opens its story."""
+    served = Served(tmp_path, "--format", "log", "--keep", "level")
+    usual = [line for line in log(600).splitlines() if b"heartbeat" not in line]
+    planted = [
+        f"{START}09:{minute:02}:30 ERROR disk sda{minute % 3} is full".encode() for minute in range(60)
+    ]
+    lines = sorted([*usual, *planted], key=lambda line: line[:19])
+    for start in range(0, len(lines), 5_000):
+        body = b"\n".join(lines[start : start + 5_000])
+        status, answers = served.ask("POST", "/v1/records", body, "text/plain")
+        assert (status, {each["status"] for each in answers}) == (200, {"answered"})
+    succeed(tmp_path, "mark", "st", "deploy", "--time", f"{START}09:00:00")
+    with shown(chromium, served.port) as (page, told):
+        page.click("[data-level=changes]")
+        page.select_option("#since", "deploy")
+        first = page.locator("#level-rows tbody tr").first
+        expect(first.locator(".change")).to_have_text("new", timeout=30_000)
+        expect(first).to_contain_text("is full")
+        first.locator(".open").click()
+        expect(page.locator("#cluster h2")).to_contain_text("is full")
+        expect(page.locator("#cluster .hole").first).to_contain_text("values")
+        assert told.errors == []
+    assert served.stop() == 0
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

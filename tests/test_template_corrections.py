@@ -188,7 +188,7 @@ def test_sigkill_at_any_moment_changes_no_byte(half: Path, tmp_path: Path) -> No
 
     succeed(folder, "correct", "state", "close", label("answered with code"), "hole", "1")
     succeed(folder, "correct", "state", "split", label("user"), "hole", "2", "200")
-    succeed(folder, "correct", "state", "merge", label("GET"), label("POST"))
+    succeed(folder, "correct", "state", "merge", label("<word> none"), label("<word> <id>"))
     marked = copied(folder, tmp_path / "killed")
     succeed(folder, *RUN, **SETTINGS)
     go_on_killed(marked, *RUN, **SETTINGS)

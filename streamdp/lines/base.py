@@ -37,7 +37,8 @@ class Terms(NamedTuple):
 
     ``copies`` is the share of new templates that are copies of one that is there, ``mutation`` that of their
     slots which are not copied, ``elsewhere`` that of values of holes which are known from other places; the
-    ``rho`` say how readily each kind of token is a hole, and a word that is a value (``rho_value``). Of
+    ``rho`` say how readily each kind of token is a hole, and a word that is a value (``rho_value``);
+    ``placed`` is the share of places of values, paths and identifiers with digits that are holes. Of
     ``masks`` there are so many names.
     """
 
@@ -55,6 +56,7 @@ class Terms(NamedTuple):
     rho_identifier: float = 0.05
     rho_word: float = 1e-11
     rho_value: float = 0.1
+    placed: float = 0.9
     masks: int = 0
 
 
@@ -74,7 +76,7 @@ SIZES = (26, 26, 1, 1, 2, 1, 2, 24, 128)
 """How many characters each category has once digits are folded."""
 
 LETTERS, DIGIT, CAPITALS = 0b100000011, 0b100, 0b10
-QUOTE, APOSTROPHE, SLASH, COLON, EQUALS = b"\"'/:="
+QUOTE, APOSTROPHE, SLASH, COLON, EQUALS, ROUND, SQUARE = b"\"'/:=(["
 LONGER = 7 / 8
 """Probability that a spelling goes on."""
 
@@ -184,13 +186,17 @@ def begins(state: State, token: int, sign: int) -> bool:
 def is_assigned(state: State, earlier: int, before: int, token: int, behind: int, further: int) -> bool:
     """Whether a token is a value for where it stands, between these (less than 0: none).
 
-    Behind ``=``, quoted or not; in quotes by itself, but as a key or the first of a line; behind a quotation
-    mark, a word in capitals before a path, as a method of HTTP.
+    Behind ``=``, quoted or not; in brackets by itself; in quotes by itself, but as a key or the first of a
+    line; behind a quotation mark, a word in capitals before a path, as a method of HTTP.
     """
     row, quoted = state.tokens[token], begins(state, before, QUOTE) or begins(state, before, APOSTROPHE)
     if begins(state, before, EQUALS) or (quoted and begins(state, earlier, EQUALS)):
         return True
     if quoted and behind == before and earlier >= 0 and not begins(state, further, COLON):
+        return True
+    if (begins(state, before, ROUND) and begins(state, behind, ROUND + 1)) or (
+        begins(state, before, SQUARE) and begins(state, behind, SQUARE + 2)
+    ):
         return True
     return bool(quoted and row.shown == CAPITALS and row.length > 2 and begins(state, behind, SLASH))
 
@@ -315,8 +321,14 @@ def own_terms(state: State, scratch: Scratch, i: int, n: int, terms: Terms) -> N
     own[2] = own[1]
     own[3] = terms.rho_identifier * held if kind == IDENTIFIER else 0.0
     own[4] = terms.rho_word * held if kind == WORD else 0.0
+    assigned = valued(state, scratch.line, i, n)
     if kind == WORD:
-        own[4 if is_value(state, token) or valued(state, scratch.line, i, n) else 0] += terms.rho_value * held
+        own[4 if assigned or is_value(state, token) else 0] += terms.rho_value * held
+    if assigned or (kind == IDENTIFIER and not wordy(state, token)):  # whatever it is, its place varies
+        slab = 3 if kind == IDENTIFIER else 4 if kind == WORD else 0
+        moved = terms.placed * own[0]
+        own[0] -= moved
+        own[slab] += moved
 
 
 @kernel
@@ -375,3 +387,11 @@ def hold(state: State, token: int) -> None:
         counters.held += 1
     row.held += 1
     shown.held += 1
+
+
+@kernel
+def let_go(state: State, token: int) -> None:
+    """Count a value once less: a hole that has it became part of one that has it too."""
+    row = state.tokens[token]
+    row.held -= 1
+    state.shown[row.shown].held -= 1

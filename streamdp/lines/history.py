@@ -12,20 +12,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from streamdp.kernels.jit import Bound
-from streamdp.kernels.rows import grown, longer
+from streamdp.kernels.rows import grown
 from streamdp.kernels.sound import require, within
-from streamdp.lines.state import Scratch, State, Table, roots, table_of
+from streamdp.lines.state import Lines, State, Table, roots, table_of
 from streamdp.lines.values import (
     COMMON,
     HOURLY,
     LETTERS,
     PLACE_SHIFT,
     PLACES,
-    Given,
     Seen,
     Tally,
-    count_values,
     new_seen,
 )
 
@@ -133,7 +130,6 @@ class History:
         self.seen = _bounded(new_seen(2 * PLACES, 64))
         self.first: OrderedDict[int, Around] = OrderedDict()
         self._latest, self._waits, self._begun = "", -1, False
-        self._count_values = Bound(count_values)
 
     @property
     def dated(self) -> bool:
@@ -153,29 +149,21 @@ class History:
 
     # ---------------------------------------------------------------- lines in
 
-    def take(self, state: State, scratch: Scratch, given: Given, part: slice, *, dated: bool) -> None:
-        """Take a part of the lines given: to the latest of the stream, which alone may found a template."""
-        if not self._begun:
-            self._begin(dated=dated)
-        counters = self.seen.counters  # the same ones whatever grows
-        counters["done"], counters["stop"] = part.start, part.stop
-        self._count_values((state, self.seen, scratch, given))
-        while counters["done"] < part.stop:
-            self._make_room(state)
-            self._count_values((state, self.seen, scratch, given))
-
-    def _begin(self, *, dated: bool) -> None:
+    def begin(self, *, dated: bool) -> None:
+        """Say of the first line of all whether the times of lines are their own."""
+        if self._begun:
+            return
         counters, self._begun = self.seen.counters, True
         counters.dated, counters.length = dated, SECONDS if dated else LINES
         counters.hourly = HOURLY if dated else 0
 
-    def note(self, given: Given) -> None:
+    def note(self, given: Lines) -> None:
         """Remember the lines that have founded a template, and the lines around them."""
-        data, offsets = given.data, given.offsets.tolist()
+        data, offsets = given.data.tobytes(), given.offsets.tolist()
 
         def text(line: int) -> str:
-            begin, end = offsets[line], offsets[line + 1]
-            return bytes(data[begin : min(end, begin + LONGEST)]).decode("utf-8", "ignore")
+            begin = offsets[line]
+            return data[begin : min(offsets[line + 1], begin + LONGEST)].decode("utf-8", "ignore")
 
         last = len(given.answers) - 1
         if self._waits in self.first:
@@ -192,9 +180,9 @@ class History:
 
     # ---------------------------------------------------------------- bounds
 
-    def _make_room(self, state: State) -> None:
+    def make_room(self, state: State) -> None:
         """Room for another line, or another unit."""
-        clusters = int(state.counters.clusters)
+        clusters = int(state.counters.clusters) + 1
         if clusters > len(self.seen.ever):
             lines = grown(self.seen.lines, "keys", 2 * clusters)
             self.seen = grown(self.seen._replace(lines=lines), "clusters", 2 * clusters)
@@ -261,12 +249,12 @@ class History:
         """Only the holes that last, bool[holes]."""
         number = np.cumsum(lasting) - 1
         size, count = len(self.seen.holes), np.count_nonzero(lasting)
-        kept: dict[str, Any] = {}
         for name in _STORED:
             array = getattr(self.seen, name)
-            kept[name] = longer(array[: len(lasting)][lasting], size)
+            array[:count] = array[: len(lasting)][lasting]
+            array[count : len(lasting)] = np.zeros((), array.dtype)
         self.seen.counters.holes = count
-        self.seen = self.seen._replace(**kept, by_key=_by_key(kept["holes"]["key"][:count], size))
+        self.seen = self.seen._replace(by_key=_by_key(self.seen.holes["key"][:count], size))
         values = _counted(self.seen.values)
         here = lasting[values.keys]
         begun = int(np.count_nonzero(here[: int(self.seen.values.counters.begun)]))
@@ -332,7 +320,7 @@ class History:
         self.seen = _bounded(made._replace(lines=lines, values=values, by_key=by_key))
         self.since = since
         if unit is not None:
-            self._begin(dated=plain["dated"])
+            self.begin(dated=plain["dated"])
             counters = self.seen.counters
             counters.unit, counters.ends = unit, (unit + 1) * scale * counters.length
             self._bound()

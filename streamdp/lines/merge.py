@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from streamdp.kernels.jit import kernel
-from streamdp.lines.base import Terms, is_assigned, is_shut, is_value, lettered, wordy
+from streamdp.lines.base import Terms, is_assigned, is_shut, is_value, let_go, lettered, wordy
 from streamdp.lines.scan import closed
 from streamdp.lines.search import find_near
 from streamdp.lines.slots import (
@@ -257,6 +257,9 @@ def unite(state: State, scratch: Scratch, group: np.ndarray, count: int, terms: 
             for k in range(n):
                 count_value(state, slot, types, scratch.token[k], scratch.lines_of[k])
                 types += scratch.lines_of[k]  # while it is a constant, all of them have its token
+            if not is_constant(state, other.slot + i):
+                for k in range(n):  # it counts for the whole now
+                    let_go(state, scratch.token[k])
     for g in range(1, count):
         other = state.clusters[group[g]]
         row.size += other.size

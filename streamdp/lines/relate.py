@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from streamdp.kernels.jit import kernel
-from streamdp.lines.base import DIGIT, LETTERS, is_shut, lettered
+from streamdp.lines.base import DIGIT, LETTERS, is_shut, is_value, lettered, wordy
 from streamdp.lines.scan import closed
 from streamdp.lines.search import post
 from streamdp.lines.slots import is_constant, same
@@ -46,10 +46,18 @@ def one_label(state: State, a: int, b: int, lines: Lines) -> None:
 
 @kernel
 def _covered(state: State, a: int, b: int) -> bool:
-    """Whether two slots are one constant, or one of them is a hole."""
-    if is_shut(state, state.slots[a].founder) or is_shut(state, state.slots[b].founder):
+    """Whether two slots are one constant, or one of them is a hole, or both are likely to be one."""
+    x, y = state.slots[a].founder, state.slots[b].founder
+    if same(state, a, b) or is_shut(state, x) or is_shut(state, y):
         return same(state, a, b)
-    return same(state, a, b) or not (is_constant(state, a) and is_constant(state, b))
+    return not (is_constant(state, a) and is_constant(state, b)) or (_varies(state, x) and _varies(state, y))
+
+
+@kernel
+def _varies(state: State, token: int) -> bool:
+    """Whether a constant is likely to be a hole yet: no sign, and no word unless it is known as a value."""
+    signs = state.tokens[token].shown & (LETTERS | DIGIT) == 0
+    return not signs and (is_value(state, token) or not wordy(state, token))
 
 
 @kernel
@@ -108,7 +116,7 @@ def _ends_alike(state: State, first: int, n: int, second: int, m: int, pieces: b
     head, tail, equal = 0, 0, 0
     while head < n:
         a, b = first + head, second + head
-        if not (same(state, a, b) or (pieces and _covered(state, a, b))):
+        if not _covered(state, a, b):
             break
         head += 1
     while (
@@ -121,7 +129,7 @@ def _ends_alike(state: State, first: int, n: int, second: int, m: int, pieces: b
         head -= 1
     while tail < n - head:
         a, b = first + n - 1 - tail, second + m - 1 - tail
-        if not (same(state, a, b) or (pieces and _covered(state, a, b))):
+        if not _covered(state, a, b):
             break
         tail += 1
     while (

@@ -212,6 +212,8 @@ class Lines(NamedTuple):
     times: np.ndarray  # float64[n] when each happened
     answers: np.ndarray  # ANSWER[n]
     sizes: np.ndarray  # int64[n] tokens of each
+    levels: np.ndarray  # uint8: bytes of what they were, as their levels
+    places: np.ndarray  # int64[n, 2] where that of each begins and ends, or none at all
     changes: np.ndarray  # int64[m, 2] labels that the last line made one with an older one, row by row
     counters: Annotated[Counters, one("done status changes need")]
 

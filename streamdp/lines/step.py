@@ -14,8 +14,11 @@ from streamdp.lines.base import (
     context_of,
     found_length,
     found_token,
+    hold,
+    is_value,
     lettered,
     token_of,
+    valued,
     wordy,
 )
 from streamdp.lines.closing import close_places
@@ -26,8 +29,9 @@ from streamdp.lines.scan import fold_line, token_end
 from streamdp.lines.search import choose, find_law, find_near, fresh, new_line, place_key, post, slots_product
 from streamdp.lines.slots import add_token, new_slot
 from streamdp.lines.state import Lines, Scratch, State, has_room, look_up, put
+from streamdp.lines.values import Seen, count_values, is_ready
 
-COMPLETE, GROW, CHANGED, FULL = range(4)
+COMPLETE, GROW, CHANGED, FULL, PAST = range(5)
 
 
 @kernel
@@ -137,6 +141,9 @@ def _found(state: State, scratch: Scratch, n: int, log_p0: float) -> int:
     for i in range(n):
         new_slot(state, row.slot + i, scratch.line[i], scratch.glued[i], scratch.law[i])
         found_token(state, scratch.line[i], scratch.before[i])
+        known = is_value(state, scratch.line[i]) or not wordy(state, scratch.line[i])
+        if not known and valued(state, scratch.line, i, n):
+            hold(state, scratch.line[i])
         if lettered(state, scratch.line[i]):
             post(state, place_key(n, i, scratch.line[i]), cluster)
     counters.clusters += 1
@@ -245,34 +252,44 @@ def _has_room(state: State, n: int, size: int) -> bool:
     )
 
 
+@kernel
+def _stop(lines: Lines, done: int, status: int) -> None:
+    """Say how far it went, and why it stops."""
+    lines.counters.done = done
+    lines.counters.status = status
+
+
 @entry
 def advance(
     state: State,
     scratch: Scratch,
     terms: Terms,
     lines: Lines,
+    seen: Seen,
     bounds: Bounds,
 ) -> None:
     """Absorb lines from the next one on: to a line that changes a template, to a bound, or to the end.
 
+    Each is counted in ``seen``, as it left the state, or first some of that must go or find room (PAST).
     ``bounds`` say what may be known before some of it is to be forgotten.
     """
     offsets, times, sizes = lines.offsets, lines.times, lines.sizes
     i = lines.counters.done
     while i < offsets.shape[0] - 1:
         if state.counters.due < 0:
+            if not is_ready(state, seen, times[i] if seen.counters.dated else float(state.counters.records)):
+                _stop(lines, i, PAST)
+                return
             size, key, n = _fold(scratch, lines.data, lines.masked, offsets[i], offsets[i + 1])
             sizes[i] = n
             row = lines.answers[i]
             line = look_up(state.by_line, key)
             if line < 0 and is_full(state, bounds):
-                lines.counters.done = i
-                lines.counters.status = FULL
+                _stop(lines, i, FULL)
                 return
             if (line < 0 or _is_stale(state, scratch, line)) and not _has_room(state, n, size):
-                lines.counters.done = i
                 lines.counters.need = max(n, size)
-                lines.counters.status = GROW
+                _stop(lines, i, GROW)
                 return
             if line >= 0:
                 cluster = _answer_known(state, scratch, line, size, row, terms)
@@ -293,15 +310,14 @@ def advance(
             state.counters.records += 1
         if state.counters.due >= 0:
             if not _look_again(state, scratch, lines.answers[i], terms, lines):
-                lines.counters.done = i
-                lines.counters.status = GROW
+                _stop(lines, i, GROW)
                 return
-            lines.counters.done = i + 1
-            lines.counters.status = CHANGED
+            count_values(state, seen, scratch, lines, i)
+            _stop(lines, i + 1, CHANGED)
             return
+        count_values(state, seen, scratch, lines, i)
         i += 1
-    lines.counters.done = i
-    lines.counters.status = COMPLETE
+    _stop(lines, i, COMPLETE)
 
 
 @entry

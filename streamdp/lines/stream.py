@@ -16,8 +16,8 @@ from streamdp.lines.history import History
 from streamdp.lines.masks import NO_MASKS, Masks
 from streamdp.lines.scan import MOST
 from streamdp.lines.state import Lines, Scratch, State, dump, load, new_state, with_room_for
-from streamdp.lines.step import CHANGED, FULL, GROW, advance, score
-from streamdp.lines.values import NO_LEVELS, Given, Levels
+from streamdp.lines.step import CHANGED, FULL, GROW, PAST, advance, score
+from streamdp.lines.values import NO_LEVELS, Levels
 
 STEP = 512
 """Tokens that room is made for beside those that need it."""
@@ -136,14 +136,18 @@ class LineStream:
         scratch = self._make_room(0, offsets)
         rows, changes = new_rows(n, ANSWER), np.zeros((64, 2), np.int64)
         masked = self.masks.over(data, offsets)
-        given = Lines(data, masked, offsets, times, rows, np.zeros(n, np.int64), changes, new_counters(Lines))
-        counters, done = given.counters, 0
-        counted = Given(data, masked, offsets, times, rows, *levels)
+        sizes, counters, done = np.zeros(n, np.int64), new_counters(Lines), 0
+        given = Lines(data, masked, offsets, times, rows, sizes, *levels, changes, counters)
+        if n:
+            self.history.begin(dated=dated)
         while done < n:
             most = int(self.state.counters.clusters) + 1
             if len(given.changes) < most:
                 given = given._replace(changes=np.zeros((2 * most, 2), np.int64))
-            self._advance((self.state, scratch, self.terms, given), self.bounds)
+            self._advance((self.state, scratch, self.terms, given, self.history.seen), self.bounds)
+            if counters.status == PAST:
+                self.history.make_room(self.state)
+                continue
             if counters.status == GROW:
                 scratch = self._make_room(int(counters.need), offsets)
                 continue
@@ -152,7 +156,6 @@ class LineStream:
             changes = given.changes[: int(counters.changes)].copy()
             counters.changes = 0
             if part.stop > part.start:
-                self.history.take(self.state, scratch, counted, part, dated=dated)
                 yield Stretch(
                     given.answers[part], given.sizes[part], changes, bool(counters.status == CHANGED)
                 )
@@ -161,7 +164,7 @@ class LineStream:
                 if len(retired):
                     yield Stretch(given.answers[:0], given.sizes[:0], NONE, changed=False, retired=retired)
         if n:
-            self.history.note(counted)
+            self.history.note(given)
 
     def _forget(self) -> np.ndarray:
         """Forget where bounds are reached; the labels that are retired."""

@@ -13,12 +13,12 @@ from typing import Annotated, NamedTuple
 
 import numpy as np
 
-from streamdp.kernels.jit import entry, kernel
+from streamdp.kernels.jit import kernel
 from streamdp.kernels.rows import Counters, ints, made, of, one, row_type, rows
 from streamdp.lines.closing import SHUT
 from streamdp.lines.merge import current
 from streamdp.lines.scan import MOST, closed, code_of, fold_line
-from streamdp.lines.state import Scratch, State, Table, has_room, look_up, new_table, put
+from streamdp.lines.state import Lines, Scratch, State, Table, has_room, look_up, new_table, put
 from streamdp.lines.words import ALNUM, DIGIT, KINDS, SPACE
 
 PLACES = 32
@@ -77,15 +77,14 @@ class Tally(NamedTuple):
 class Seen(NamedTuple):
     """What was seen in holes, a row of each array for each, and counts by unit of time.
 
-    ``most``: holes that there may be; ``done``: lines of a batch that have been counted, until ``stop``;
-    ``hourly``: HOURLY, or 0 where lines have no times, are not ``dated``; ``unit``: the one that runs,
-    ``scale`` shortest ones long, until the clock is at ``ends``; ``last``: the last that may begin at this
-    scale; ``due``: whether one cannot, number ``fine`` of the shortest ones, whose ``length`` is in seconds
-    or lines.
+    ``most``: holes that there may be; ``hourly``: HOURLY, or 0 where lines have no times, are not ``dated``;
+    ``unit``: the one that runs, ``scale`` shortest ones long, until the clock is at ``ends``; ``last``: the
+    last that may begin at this scale; ``due``: whether one cannot, number ``fine`` of the shortest ones,
+    whose ``length`` is in seconds or lines.
     """
 
     counters: Annotated[
-        Counters, one("holes most done stop hourly dated unit scale last due fine", "ends length", scale=1)
+        Counters, one("holes most hourly dated unit scale last due fine", "ends length", scale=1)
     ]
     holes: Annotated[np.ndarray, rows(HOLE, "holes")]
     codes: Annotated[np.ndarray, of(np.int64, "holes", COMMON)]  # the hash of each value
@@ -292,69 +291,34 @@ def levels_of(levels: Sequence[str | None]) -> Levels:
 NO_LEVELS = Levels(np.frombuffer(b" ", np.uint8), np.zeros((0, 2), np.int64))
 
 
-class Given(NamedTuple):
-    """Lines, what they were found to be, and their levels."""
-
-    data: np.ndarray  # uint8: bytes of all lines
-    masked: np.ndarray  # uint8: the same, with what is masked
-    offsets: np.ndarray  # int64[n + 1] where each begins
-    times: np.ndarray  # float64[n]
-    answers: np.ndarray  # ANSWER[n]: ``cluster`` as it was announced, ``label``, ``founded``
-    levels: np.ndarray
-    places: np.ndarray
-
-
 @kernel
-def _has_room(seen: Seen) -> bool:
-    """Whether there is room for what a line may bring."""
+def is_ready(state: State, seen: Seen, clock: float) -> bool:
+    """Whether what the next line may bring finds room; its unit begins where it must."""
     lines, values, more = seen.lines, seen.values, PLACES + 1
     return bool(
-        lines.counters.used < lines.units.shape[0]
+        state.counters.clusters < seen.ever.shape[0]
+        and lines.counters.used < lines.units.shape[0]
         and values.counters.used + more < values.units.shape[0]
         and seen.counters.holes + more < min(seen.holes.shape[0], seen.counters.most)
         and has_room(seen.by_key, more)
+        and (clock < seen.counters.ends or _turn(seen, clock))
     )
 
 
-@entry
-def count_values(
-    state: State,
-    seen: Seen,
-    scratch: Scratch,
-    given: Given,
-) -> None:
-    """Count the lines from ``done`` on and before ``stop``, and values, as far as there is room.
-
-    The last of them is the latest of the stream.
-    """
-    data, offsets, times, answers, places = (
-        given.data,
-        given.offsets,
-        given.times,
-        given.answers,
-        given.places,
-    )
-    counters, lines = seen.counters, seen.lines
-    end = counters.stop
-    first = state.counters.records - end
-    for n in range(counters.done, end):
-        counters.done, announced = n, answers[n].cluster
-        if announced >= seen.ever.shape[0] or not _has_room(seen):
-            return
-        clock = times[n] if counters.dated else float(first + n)
-        if clock >= counters.ends and not _turn(seen, clock):
-            return
-        row = _row_of(lines, counters.unit, announced)
-        lines.counts[row, 0] += 1
-        seen.ever[announced] += 1
-        ever = seen.ever[announced]
-        often = ever > ALWAYS and lines.counts[row, 0] > counters.hourly
-        if often and closed(ever) & (ONE_IN - 1):  # one in some, by a hash of its number
-            continue
-        cluster = current(state, announced)
-        fold_line(given.masked, offsets[n], offsets[n + 1], scratch.folded, scratch.glued, seen.marks)
-        _count_line(state, seen, first + n, data, offsets[n + 1], cluster)
-        if places.shape[0] and 0 <= places[n, 0] < places[n, 1]:
-            hole, stop = _hole_of(seen, cluster, LEVEL), places[n, 1]
-            _count(seen, hole, first + n, given.levels, places[n, 0], stop, stop)
-    counters.done = end
+@kernel
+def count_values(state: State, seen: Seen, scratch: Scratch, given: Lines, n: int) -> None:
+    """Count line ``n`` of those given, the latest of the stream, and its values."""
+    counters, lines, announced = seen.counters, seen.lines, given.answers[n].cluster
+    row = _row_of(lines, counters.unit, announced)
+    lines.counts[row, 0] += 1
+    seen.ever[announced] += 1
+    ever = seen.ever[announced]
+    often = ever > ALWAYS and lines.counts[row, 0] > counters.hourly
+    if often and closed(ever) & (ONE_IN - 1):  # one in some, by a hash of its number
+        return
+    line, stop, cluster = state.counters.records - 1, given.offsets[n + 1], current(state, announced)
+    fold_line(given.masked, given.offsets[n], stop, scratch.folded, scratch.glued, seen.marks)
+    _count_line(state, seen, line, given.data, stop, cluster)
+    if given.places.shape[0] and 0 <= given.places[n, 0] < given.places[n, 1]:
+        begin, end = given.places[n, 0], given.places[n, 1]
+        _count(seen, _hole_of(seen, cluster, LEVEL), line, given.levels, begin, end, end)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 
 from tests.oracle.closing import shut
 from tests.oracle.templates import (
@@ -63,6 +63,7 @@ class Stream:
             cluster = self.clusters[self.minted] = Cluster(self.minted, slots, log_p0)
             self.minted += 1
             self.base.found(line)
+            self.base.found_values(line)
         else:
             changed = any(s.constant and s.founder != w for s, w in zip(cluster.slots, line, strict=True))
         before = bred(cluster)
@@ -228,11 +229,13 @@ class Stream:
             for slot, own in zip(cluster.slots, oldest.slots, strict=True):
                 for w in slot.births.keys() - own.births.keys():
                     self.base.hold(w)
+            for w in (w for c in group if c is not oldest for slot in c.slots for w in slot.births):
+                self.base.let_go(w)
             self.clusters[cluster.label] = cluster
             for line in cluster.lines.keys() - set(cluster.forgotten):
                 self.known[line] = cluster
         for other in self.clusters.values():
-            if related(cluster, other):
+            if related(cluster, other, self.base):
                 self.one_label(cluster.label, other.label)
 
     def gain(self, group: list[Cluster], whole: Cluster) -> float:
@@ -318,7 +321,7 @@ def subsumed(a: Cluster, b: Cluster) -> bool:
     )
 
 
-def related(a: Cluster, b: Cluster) -> bool:
+def related(a: Cluster, b: Cluster, base: Base) -> bool:
     """Whether two templates of unequal length differ by one list, or by one piece.
 
     A list is of tokens of one class with digits. A piece has no blank inside; that of one has no word.
@@ -326,37 +329,43 @@ def related(a: Cluster, b: Cluster) -> bool:
     if len(a.slots) == len(b.slots):
         return False
     a, b = sorted((a, b), key=lambda c: len(c.slots))
-    one, other, equal = apart(a.slots, b.slots, same)
+    one, other, equal = apart(a.slots, b.slots, base)
     closed = any(shut(w) for slot in one + other for w in slot.values)
     classes = {class_of(w) for slot in one + other for w in slot.values if class_of(w) & (LETTERS | DIGIT)}
     own = {class_of(w) for slot in one for w in slot.values if class_of(w) & (LETTERS | DIGIT)}
     begins = own or other[0].founder not in ("(", "[")
     if equal >= 2 and begins and not closed and len(classes) == 1 and min(classes) & DIGIT:
         return True
-    one, other, equal = apart(a.slots, b.slots, covered, pieces=True)
+    one, other, equal = apart(a.slots, b.slots, base, pieces=True)
     found = piece(one), piece(other)
     return equal >= 2 and min(found) > 0 and sum(found) > 2
 
 
-def covered(a: Slot, b: Slot) -> bool:
-    """Whether two slots are one constant, or one of them is a hole."""
-    closed = shut(a.founder) or shut(b.founder)
-    return same(a, b) or not (closed or (a.constant and b.constant))
+def covered(a: Slot, b: Slot, base: Base) -> bool:
+    """Whether two slots are one constant, or one of them is a hole, or both are likely to be one."""
+    if same(a, b) or shut(a.founder) or shut(b.founder):
+        return same(a, b)
+    return not (a.constant and b.constant) or all(varies(slot.founder, base) for slot in (a, b))
+
+
+def varies(token: str, base: Base) -> bool:
+    """Whether a constant is likely to be a hole yet: no sign, and no word unless it is known as a value."""
+    return bool(class_of(token) & (LETTERS | DIGIT)) and (base.holds(token) or not wordy(token))
 
 
 def apart(
-    a: list[Slot], b: list[Slot], alike: Callable[[Slot, Slot], bool], pieces: bool = False
+    a: list[Slot], b: list[Slot], base: Base, pieces: bool = False
 ) -> tuple[list[Slot], list[Slot], int]:
     """What is between head and tail that two templates share; how many words they share before any hole.
 
     With ``pieces`` what blanks part is shared as a whole or not.
     """
     n, m, head, tail = len(a), len(b), 0, 0
-    while head < n and alike(a[head], b[head]):
+    while head < n and covered(a[head], b[head], base):
         head += 1
     while pieces and head > 0 and any(slot.glued for slot in (*a[head : head + 1], *b[head : head + 1])):
         head -= 1
-    while tail < n - head and alike(a[-1 - tail], b[-1 - tail]):
+    while tail < n - head and covered(a[-1 - tail], b[-1 - tail], base):
         tail += 1
     while pieces and tail > 0 and (a[n - tail].glued or b[m - tail].glued):
         tail -= 1

@@ -80,7 +80,8 @@ class Settings:
     ``slabs`` are (kind, strength, discount, prior weight) of what a slot may be beside a constant; ``copies``
     is the share of new templates that are copies of one that is there, ``mutation`` that of their slots
     which are not copied; ``elsewhere`` that of values of holes that are tokens known from other places;
-    ``rho_value`` is the prior weight of a word that is a value.
+    ``rho_value`` is the prior weight of a word that is a value, ``placed`` the share of places of values,
+    paths and identifiers with digits that are holes.
     """
 
     concentration: float = 1.0
@@ -94,6 +95,7 @@ class Settings:
     base_discount: float = 0.5
     elsewhere: float = 0.3
     rho_value: float = 0.1
+    placed: float = 0.9
     masks: int = 0
     """How many names of masks there are."""
     slabs: tuple[tuple[str, float, float, float], ...] = (
@@ -215,12 +217,15 @@ def wordy(token: str) -> bool:
 def valued(line: Sequence[str | None], i: int, founders: Sequence[str]) -> bool:
     """Whether token i of a line, None for a hole, is a value for where it stands.
 
-    Behind an equals sign, quoted or not; in quotes by itself, but as a key or the first of a line; behind a
-    quotation mark, a word in capitals before a path: of holes as of the ``founders``.
+    Behind an equals sign, quoted or not; in brackets by itself; in quotes by itself, but as a key or the
+    first of a line; behind a quotation mark, a word in capitals before a path: of holes as of the
+    ``founders``.
     """
     before, behind = [None, None, *line[:i]], [*line[i + 1 :], None, None]
     quoted, after = before[-1] in ('"', "'"), "".join(founders[i + 1 : i + 2])
     if before[-1] == "=" or (quoted and before[-2] == "="):
+        return True
+    if (before[-1], after) in (("(", ")"), ("[", "]")):
         return True
     if quoted and before[-1] == after and before[-2] is not None and behind[1] != ":":
         return True
@@ -336,6 +341,10 @@ class Base:
         found += [rho * held if slab == kind else 0.0 for slab, *_, rho in s.slabs]
         if kind == "word":
             found[4 if value or self.holds(token) else 0] += s.rho_value * held
+        if value or (kind == "identifier" and not wordy(token)):
+            moved = s.placed * found[0]
+            found[0] -= moved
+            found[{"number": 0, "identifier": 3, "word": 4}[kind]] += moved
         return found
 
     def found(self, line: Line) -> None:
@@ -350,12 +359,24 @@ class Base:
             self.words.add(token)
             table.add(token)
 
+    def found_values(self, line: Line) -> None:
+        """Know the words of a founding line as values that stand where values do."""
+        for i, token in enumerate(line):
+            if wordy(token) and valued(line, i, line) and not self.holds(token):
+                self.hold(token)
+
     def hold(self, token: str) -> None:
         """Count a value that is new to a hole."""
         table = self.held.setdefault(class_of(token), Restaurant())
         if token not in table.counts:
             self.held_classes.add(class_of(token))
         table.add(token)
+
+    def let_go(self, token: str) -> None:
+        """Count a value once less: two holes that have it are one."""
+        table = self.held[class_of(token)]
+        table.counts[token] -= 1
+        table.total -= 1
 
     def holds(self, token: str) -> bool:
         """Whether a token is a value of some hole."""
