@@ -247,7 +247,7 @@ def test_what_has_changed_since_is_left_alone() -> None:
 
 def test_async_adopts_sooner_or_later() -> None:
     engine = refining(refine="async", retain=2000)
-    told, records = nothing(), headlines(6000, 1)
+    told, records = nothing(), headlines(6000, 3)
     for start in range(0, len(records), 100):
         told.add(engine.advance(records[start : start + 100]))
         time.sleep(0.005)
