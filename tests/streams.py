@@ -24,7 +24,7 @@ def encode(records: Sequence[Any], times: Sequence[float] | np.ndarray, dense: b
     stamps = np.array(times, float)
     if dense:
         return Batch.of_vectors(np.array(records, float), stamps)
-    if isinstance(records[0], tuple):  # a vector beside the words, or none
+    if records and isinstance(records[0], tuple):  # a vector beside the words, or none
         lacking = [np.nan, np.nan]
         vectors = np.array([lacking if vector is None else vector for _, vector in records], float)
         return replace(encode([words for words, _ in records], times, dense), vectors=vectors)

@@ -61,7 +61,7 @@ def newest(engine: Engine, due: Due = EVERYTHING) -> tuple[np.ndarray, list[Any]
     held, events = held_by(engine), []
     assert engine.search is not None
     labels = held.labels.copy()
-    for out in part(engine.search, held, due, with_events=True):
+    for out in part(engine.search, held, held.labels, due, with_events=True):
         rows = out.revisions[: int(out.counters.revisions)]
         labels[rows["seq"] - held.first] = rows["label"]
         assert (rows["probability"] > 0.5).all()

@@ -145,7 +145,9 @@ def _part(settings: Settings) -> None:
     engine = engine_of(settings, Collection(settings, texts).encoded, np.argsort(np.argsort(first))[labels])
     search, held = engine.search, engine.retained()
     if search is not None and held is not None:
-        for _ in part(search, Kept(*held), Due(NONE, settings.second_look, last=True), with_events=True):
+        for _ in part(
+            search, Kept(*held), held.labels, Due(NONE, settings.second_look, last=True), with_events=True
+        ):
             pass
 
 

@@ -87,9 +87,8 @@ class Looks:
             since = self._announcer.open_from(search.seq)
             due = Due(seqs, age, since, self._most_records, last, *self._corrections.stays())
             yield from review(search, *held, due, with_events=with_events)
-            held = self._announcer.retained.collect()
-            assert held is not None
-            yield from part(search, Kept(*held), due, with_events=with_events)
+            now = held._replace(labels=self._announcer.retained.newest()[0])
+            yield from part(search, Kept(*now), held.labels, due, with_events=with_events)
         if self.passes is not None:
             yield from self.passes.turn(refinable, search.seq, with_events=with_events, last=last)
         if last or due_at(search.seq):

@@ -31,6 +31,9 @@ class Arrangement(NamedTuple):
     changes: Moves
     founders: np.ndarray  # int64[K] which record names each new cluster; their labels follow each other
     nats: float
+    told: np.ndarray | None = (
+        None  # int64[M] labels before others moved, with the same record; None: as ``was``
+    )
 
 
 class Kept(NamedTuple):
@@ -86,7 +89,8 @@ def carry_out(search: BeamSearch, held: Kept, plan: Arrangement, *, with_events:
     if with_events:
         minted = changes.minted + np.arange(len(plan.founders))
         born = slots[np.searchsorted(labels, minted)]
-        yield from _report(search, [_birth(changes, into, slot) for slot in born.tolist()])
+        told = changes.was if plan.told is None else plan.told
+        yield from _report(search, [_birth(told, into, slot) for slot in born.tolist()])
     tidy(search.state, recent, np.unique(np.concatenate([left, into])), plan.nats)
 
 
@@ -112,8 +116,8 @@ def _end(changes: Moves, left: np.ndarray, slot: int) -> Row:
     return (MERGED if len(labels) == 1 else VANISHED), slot, labels, records
 
 
-def _birth(changes: Moves, into: np.ndarray, slot: int) -> Row:
-    labels, records = np.unique(changes.was[into == slot], return_counts=True)
+def _birth(told: np.ndarray, into: np.ndarray, slot: int) -> Row:
+    labels, records = np.unique(told[into == slot], return_counts=True)
     return SPLIT, slot, labels, records
 
 

@@ -86,8 +86,12 @@ class Few:
         return own / usual if usual > 0.0 else 0.0
 
 
-def part(search: BeamSearch, held: Kept, due: Due, *, with_events: bool) -> Iterator[Output]:
+def part(
+    search: BeamSearch, held: Kept, told: np.ndarray, due: Due, *, with_events: bool
+) -> Iterator[Output]:
     """Try the clusters that have grown to twice what they were as two.
+
+    ``told`` are the labels before second looks, which events are to name.
 
     Yields revisions and events; the buffers are used again when the iterator goes on.
     """
@@ -114,6 +118,7 @@ def part(search: BeamSearch, held: Kept, due: Due, *, with_events: bool) -> Iter
         now = held._replace(labels=labels)
         plan = _plan(search, now, places, side)
         if plan is not None:
+            plan = plan._replace(told=told[plan.changes.seqs - held.first])
             yield from carry_out(search, now, plan, with_events=with_events)
             labels = labels.copy()
             labels[plan.changes.seqs - held.first] = plan.changes.labels
