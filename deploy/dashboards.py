@@ -269,6 +269,11 @@ def model() -> build.Dashboard:
                     "words_cut",
                     about="Words held, and those dropped per second: they ask for a higher max_words.",
                 ),
+                lines(
+                    "Rows that left the store",
+                    "store_removed",
+                    about="Rows per second that a bounded store removes: --store-days, --store-rows.",
+                ),
             ],
             "Stories": [
                 lines(
