@@ -144,8 +144,9 @@ def find_two(terms: Any, bags: Bags, starts: np.ndarray, sides: np.ndarray, foun
                 for p in range(bags.offsets[first + r], bags.offsets[first + r + 1]):
                     if bags.words[p] == bags.telling[j]:
                         tried[r] = 1
-            joint, other = _divide(terms, bags, first, tried, SWEEPS), tried.sum()
-            if joint > top and min(other, n - other) >= PART:
+            joint = _divide(terms, bags, first, tried, SWEEPS)
+            fewest = min(bags.totals[0, RECORDS], bags.totals[1, RECORDS])
+            if joint > top and fewest >= PART:
                 top, found[k] = joint, 1
                 for r in range(n):
                     sides[first + r] = tried[r]

@@ -48,8 +48,11 @@ class Few:
     """
 
     def __init__(self, search: BeamSearch, batch: Batch, room: int = 0) -> None:
-        self.known, numbers = np.unique(batch.words, return_inverse=True)
-        words, family, n = numbers.astype(np.int32), search.likelihood, len(self.known)
+        self.known = np.flatnonzero(np.bincount(batch.words))
+        family, n = search.likelihood, len(self.known)
+        numbers = np.zeros(self.known[-1] + 1, np.int32)
+        numbers[self.known] = np.arange(n)
+        words = numbers[batch.words]
         assert isinstance(family, WordFamily)
         base = family.measure(search.words.learned, self.known)
         by_record = np.bincount(words, minlength=n + room)
