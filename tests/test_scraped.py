@@ -105,6 +105,7 @@ def test_every_expression_is_answered_and_a_restart_is_no_burst(
 ) -> None:
     where = ["consume", "--topic", feed._topic, "--bootstrap", own_broker.bootstrap]
     where += ["--state", "state", "--output", "out"]
+    where += ["--store", "store.db", "--store-rows", "1000"]
     feed.start()
     with (
         Live(tmp_path, *where, **SETTINGS) as run,
