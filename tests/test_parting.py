@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -169,3 +170,13 @@ def test_nothing_is_parted_where_there_is_little_to_compare_it_with() -> None:
     _, first, labels = np.unique(joined, return_index=True, return_inverse=True)
     engine = engine_of(Settings(), encoded, np.argsort(np.argsort(first))[labels])
     assert newest(engine)[1] == []
+
+
+def test_records_that_were_erased_are_not_parted() -> None:
+    engine, _ = two_as_one(700, 4)
+    held = held_by(engine)
+    none = np.zeros(0, np.int32)
+    batch = replace(held.batch, offsets=np.zeros(held.batch.size + 1, np.int64), words=none, counts=none)
+    assert engine.search is not None
+    told = part(engine.search, held._replace(batch=batch), held.labels, EVERYTHING, with_events=True)
+    assert list(told) == []

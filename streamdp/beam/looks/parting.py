@@ -109,9 +109,12 @@ def part(
     if len(others) <= STRANGERS:
         return
     latest = [places[-MOST:] for places in tried]
+    batch = held.batch.take(np.concatenate(latest))
+    if not len(batch.words):
+        return
     starts, index = np.cumsum([0, *map(len, latest)]), search.words.inverted
     room = int(max(index.tokens[others].max(), index.types[others].max()))
-    few, labels = Few(search, held.batch.take(np.concatenate(latest)), room), held.labels
+    few, labels = Few(search, batch, room), held.labels
     for places, first, side in zip(tried, starts.tolist(), few.as_two(starts), strict=False):
         if side is None:
             continue
