@@ -17,7 +17,7 @@ from typing import Any, ClassVar, NamedTuple, Self, cast
 import numpy as np
 
 from streamdp.kernels.checks import PerDimension, per_dimension, whole
-from streamdp.kernels.jit import entry, generic
+from streamdp.kernels.jit import entry, generic, kernel
 from streamdp.kernels.sound import UnsoundError, require
 from streamdp.likelihoods.base import Likelihood, Moments
 from streamdp.likelihoods.rows import Row, clear_row
@@ -72,6 +72,22 @@ def predictive(family: Any, row: np.ndarray, x: np.ndarray, own: float) -> float
 def log_marginal(family: Any, row: np.ndarray) -> float:
     """log H(S) in nats; the row is settled."""
     raise NotImplementedError
+
+
+@kernel
+def has_vector(x: np.ndarray) -> bool:
+    """Whether this is a vector, or a row, and not the absence of one: NaN."""
+    return x[0] == x[0]
+
+
+@kernel
+def log_marginal_of_both(family: Any, row: np.ndarray, other: np.ndarray, union: np.ndarray) -> float:
+    """log H of all records of two rows, in nats; ``union`` becomes their row."""
+    for j in range(union.shape[0]):
+        union[j] = row[j]
+    merge(family, union, other)
+    settle(family, union)
+    return log_marginal(family, union)
 
 
 @clear.otherwise

@@ -29,7 +29,17 @@ from streamdp.beam.step import clusters as contract
 from streamdp.beam.step.clusters import clear_slot, copy_slot
 from streamdp.beam.step.evidence import may_found
 from streamdp.kernels.jit import kernel
-from streamdp.likelihoods.vectors import add, log_marginal, merge, own, predictive, remove, settle
+from streamdp.likelihoods.vectors import (
+    add,
+    has_vector,
+    log_marginal,
+    log_marginal_of_both,
+    merge,
+    own,
+    predictive,
+    remove,
+    settle,
+)
 
 _bag_of_words, _clear_words = kernel(bag_of_words), kernel(clear_words)
 _join_words, _leave_words = kernel(join_words), kernel(leave_words)
@@ -42,22 +52,12 @@ class VectoredClusters(CategoryClusters):
 
 
 @kernel
-def has_vector(x: np.ndarray) -> bool:
-    """Whether this is a vector, or a row, and not the absence of one."""
-    return x[0] == x[0]
-
-
-@kernel
 def _log_predictive(model: Model, row: np.ndarray, x: np.ndarray, union: np.ndarray) -> float:
     """log H(x | S) of a vector, or of all vectors of a row, given those of another row."""
     family = model.family.vector
     if x.shape[0] < union.shape[0]:
         return predictive(family, row, x, own(family, x))
-    for j in range(union.shape[0]):
-        union[j] = row[j]
-    merge(family, union, x)
-    settle(family, union)
-    return log_marginal(family, union) - log_marginal(family, row)
+    return log_marginal_of_both(family, row, x, union) - log_marginal(family, row)
 
 
 @contract.score_record.of(VectoredClusters)

@@ -27,6 +27,7 @@ from streamdp.likelihoods.vectors import (
     clear,
     coarsen,
     log_marginal,
+    log_marginal_of_both,
     merge,
     own,
     predictive,
@@ -64,11 +65,7 @@ def weigh_pairs(
 ) -> None:
     """log H of two rows as one, of each pair."""
     for p in range(first.shape[0]):
-        for j in range(union.shape[0]):
-            union[j] = block[first[p], j]
-        merge(family, union, block[second[p]])
-        settle(family, union)
-        out[p] = log_marginal(family, union)
+        out[p] = log_marginal_of_both(family, block[first[p]], block[second[p]], union)
 
 
 @entry

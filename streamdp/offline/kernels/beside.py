@@ -21,12 +21,7 @@ _copies_of_words = kernel(of_words.copies_of_words)
 
 _join, _leave, _merge, _settle = family.add, family.remove, family.merge, family.settle
 _predictive, _log_marginal, _own = family.predictive, family.log_marginal, family.own
-
-
-@kernel
-def _has_vector(store: BesideStore, i: int) -> bool:
-    x = store.beside.vectors[i]
-    return x[0] == x[0]
+_log_marginal_of_both, _has_vector = family.log_marginal_of_both, family.has_vector
 
 
 @kernel
@@ -54,7 +49,7 @@ def _hold(store: BesideStore, slot: int, i: int) -> None:
     if i >= beside.vectors.shape[0]:
         _merge(beside.terms, row, beside.frozen[i - beside.vectors.shape[0]])
         _update(store, slot)
-    elif _has_vector(store, i):
+    elif _has_vector(beside.vectors[i]):
         _join(beside.terms, row, beside.vectors[i], beside.own[i])
         _update(store, slot)
 
@@ -65,7 +60,7 @@ def _remove(store: BesideStore, slot: int, i: int) -> None:
     _remove_words(store, slot, i)
     if store.size[slot] == 0:
         clear(beside, slot)
-    elif _has_vector(store, i):
+    elif _has_vector(beside.vectors[i]):
         _leave(beside.terms, beside.block[slot], beside.vectors[i], beside.own[i])
         _update(store, slot)
 
@@ -74,7 +69,7 @@ def _remove(store: BesideStore, slot: int, i: int) -> None:
 def _score(store: BesideStore, i: int, slots: np.ndarray, n: int, out: np.ndarray) -> None:
     beside = store.beside
     _score_words(store, i, slots, n, out)
-    if _has_vector(store, i):
+    if _has_vector(beside.vectors[i]):
         x, own = beside.vectors[i], beside.own[i]
         for j in range(n):
             out[j] += store.weight * _predictive(beside.terms, beside.block[slots[j]], x, own)
@@ -86,12 +81,8 @@ def _score_group(store: BesideStore, slots: np.ndarray, n: int, out: np.ndarray)
     beside = store.beside
     union, group = beside.scratch[0], beside.block[GROUP]
     for j in range(n):
-        row = beside.block[slots[j]]
-        for d in range(union.shape[0]):
-            union[d] = row[d]
-        _merge(beside.terms, union, group)
-        _settle(beside.terms, union)
-        out[j] += store.weight * (_log_marginal(beside.terms, union) - beside.log_h[slots[j]])
+        both = _log_marginal_of_both(beside.terms, beside.block[slots[j]], group, union)
+        out[j] += store.weight * (both - beside.log_h[slots[j]])
     _settle(beside.terms, group)
     return total + store.weight * _log_marginal(beside.terms, group)
 
@@ -108,7 +99,7 @@ def _add_to_group(store: BesideStore, i: int) -> None:
     _group_words(store, i)
     if i >= beside.vectors.shape[0]:
         _merge(beside.terms, beside.block[GROUP], beside.frozen[i - beside.vectors.shape[0]])
-    elif _has_vector(store, i):
+    elif _has_vector(beside.vectors[i]):
         _join(beside.terms, beside.block[GROUP], beside.vectors[i], beside.own[i])
 
 
@@ -116,7 +107,7 @@ def _add_to_group(store: BesideStore, i: int) -> None:
 def _copies_in_group(store: BesideStore, i: int, n: int) -> None:
     beside = store.beside
     _copies_of_words(store, i, n)
-    if _has_vector(store, i):
+    if _has_vector(beside.vectors[i]):
         for _ in range(1, n):
             _join(beside.terms, beside.block[GROUP], beside.vectors[i], beside.own[i])
 
@@ -133,7 +124,7 @@ def _prepare(store: BesideStore) -> None:
                 row[d] = beside.frozen[i - records, d]
             _settle(beside.terms, row)
             store.fresh[i] += store.weight * _log_marginal(beside.terms, row)
-        elif _has_vector(store, i):
+        elif _has_vector(beside.vectors[i]):
             x = beside.vectors[i]
             beside.own[i] = _own(beside.terms, x)
             store.fresh[i] += store.weight * _predictive(beside.terms, beside.block[EMPTY], x, beside.own[i])

@@ -11,6 +11,7 @@ from streamdp.offline.kernels.store import EMPTY, GROUP, VectorStore, clear
 
 _join, _leave, _merge, _settle = family.add, family.remove, family.merge, family.settle
 _empty, _predictive, _log_marginal, _own = (family.clear, family.predictive, family.log_marginal, family.own)
+_log_marginal_of_both = family.log_marginal_of_both
 
 
 @clusters.clear.of(VectorStore)
@@ -59,10 +60,8 @@ def _copy(store: VectorStore, source: np.ndarray, target: np.ndarray) -> None:
 def _score_group(store: VectorStore, slots: np.ndarray, n: int, out: np.ndarray) -> float:
     union, group = store.scratch[0], store.block[GROUP]
     for j in range(n):
-        _copy(store, store.block[slots[j]], union)
-        _merge(store.terms, union, group)
-        _settle(store.terms, union)
-        out[j] = _log_marginal(store.terms, union) - store.log_h[slots[j]]
+        both = _log_marginal_of_both(store.terms, store.block[slots[j]], group, union)
+        out[j] = both - store.log_h[slots[j]]
     _settle(store.terms, group)
     return _log_marginal(store.terms, group)
 
