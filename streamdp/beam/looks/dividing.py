@@ -165,13 +165,15 @@ def log_h(terms: Any, held: np.ndarray) -> float:
 
 
 @kernel
-def _loss_as_one(terms: Any, one: np.ndarray, joined: float, tokens: int, types: int, more: int) -> float:
-    """What a cluster loses in log H as one with another of so many tokens and words, ``more`` then."""
-    total = 0
+def _adds_all(terms: Any, one: np.ndarray, other: np.ndarray, tokens: int, types: int) -> float:
+    """What all tokens of one cluster add to log H of another, of so many tokens and words in all."""
+    total, more, fresh = 0.0, 0, 0
     for w in range(one.shape[0]):
-        total += one[w]
-    after = joined + whole(terms, tokens + total, types + more) - whole(terms, tokens, types)
-    return log_h(terms, one) - after
+        if one[w] > 0:
+            total += gain(terms, w, one[w], other[w])
+            more += one[w]
+            fresh += is_type(terms, w) and other[w] == 0
+    return total + whole(terms, tokens + more, types + fresh) - whole(terms, tokens, types)
 
 
 @entry
@@ -179,19 +181,11 @@ def weigh_strangers(
     terms: Any, bags: Bags, side: int, known: np.ndarray, index: Index, slots: np.ndarray, out: np.ndarray
 ) -> float:
     """What a side loses as one with each slot; with the other side, which is returned."""
-    one, other, totals = bags.held[side], bags.held[1 - side], bags.totals[1 - side]
-    joined, more = 0.0, 0
-    for w in range(one.shape[0]):
-        if one[w] > 0:
-            joined += gain(terms, w, one[w], other[w])
-            more += is_type(terms, w) and other[w] == 0
+    one, totals, count = bags.held[side], bags.totals[1 - side], bags.having
+    alone = log_h(terms, one)
     for j in range(slots.shape[0]):
-        gained, fresh = 0.0, 0
         for w in range(one.shape[0]):
-            if one[w] > 0:
-                count = count_of(index, known[w], slots[j])
-                gained += gain(terms, w, one[w], count)
-                fresh += is_type(terms, w) and count == 0
-        tokens, types = index.tokens[slots[j]], index.types[slots[j]]
-        out[j] = _loss_as_one(terms, one, gained, tokens, types, fresh)
-    return _loss_as_one(terms, one, joined, totals[TOKENS], totals[TYPES], more)
+            count[w] = count_of(index, known[w], slots[j]) if one[w] > 0 else 0
+        out[j] = alone - _adds_all(terms, one, count, index.tokens[slots[j]], index.types[slots[j]])
+    count[:] = 0
+    return alone - _adds_all(terms, one, bags.held[1 - side], totals[TOKENS], totals[TYPES])
