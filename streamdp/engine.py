@@ -18,6 +18,7 @@ from streamdp.answers.describe import Candidate, Census, described, of_closed
 from streamdp.answers.listing import ClusterList
 from streamdp.beam.looks.adapt import Adapted
 from streamdp.beam.search import BeamSearch
+from streamdp.encode.batch import Labelled
 from streamdp.encode.encoders import Encoder, check_order, order_of, tokenizer_of
 from streamdp.encode.order import Lateness, Ready, ReorderBuffer
 from streamdp.likelihoods.base import Likelihood, Moments
@@ -30,7 +31,7 @@ from streamdp.settings import Settings
 from streamdp.settings.blueprint import Blueprint
 from streamdp.state.corrections import Correction
 from streamdp.state.migrate import parts_of, stamped, upgraded
-from streamdp.state.retained import Labelled, Retained
+from streamdp.state.retained import Retained
 from streamdp.state.sound import refusing
 from streamdp.story.story import Stories
 from streamdp.streams.beam import BeamStream

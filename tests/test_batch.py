@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamdp.encode.batch import Batch
-from streamdp.state.retained import Labelled, Retained, pack_batch, unpack_batch
+from streamdp.encode.batch import Batch, Labelled
+from streamdp.state.retained import Retained, pack_batch, unpack_batch
 
 FIELDS = ("offsets", "words", "counts", "vectors", "times")
 

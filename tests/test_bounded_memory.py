@@ -14,7 +14,7 @@ import pytest
 from streamdp.cli.status import warn_of_memory
 from streamdp.decode.fields import LONGEST_ID
 from streamdp.decode.texts import TextReader
-from streamdp.encode.batch import Batch
+from streamdp.encode.batch import Batch, Labelled
 from streamdp.encode.encoders import decoder_of
 from streamdp.encode.order import ReorderBuffer
 from streamdp.encode.vocabulary import LONGEST, Vocabulary, short
@@ -23,7 +23,7 @@ from streamdp.records import Answers, Raw, Record, Reject
 from streamdp.records.columns import Texts
 from streamdp.records.raws import Raws
 from streamdp.settings import Settings
-from streamdp.state.retained import Labelled, Retained
+from streamdp.state.retained import Retained
 
 MIB = 1 << 20
 

@@ -12,10 +12,11 @@ from feeds import record
 from oracle import partings
 
 from streamdp.beam.data.state import SPLIT
-from streamdp.beam.looks.carry import Kept
 from streamdp.beam.looks.parting import LEAST, MOST, PART, STRANGERS, UNLIKE, Few, part
 from streamdp.beam.looks.review import Due, slots_of
+from streamdp.encode.batch import Labelled
 from streamdp.engine import Engine
+from streamdp.offline.chain import canonical
 from streamdp.offline.handover import engine_of, stream_of
 from streamdp.offline.problem import Collection
 from streamdp.offline.task import task_over
@@ -46,15 +47,13 @@ def two_as_one(n: int, seed: int, near: int = 0, **settings: Any) -> tuple[Engin
     records = [record(words_of_topic(rng, t, near), i + 1, float(i)) for i, t in enumerate(topics.tolist())]
     made = Settings(**settings)
     encoded = Collection(made, records).encoded
-    joined = np.maximum(topics, 1)
-    _, first, labels = np.unique(joined, return_index=True, return_inverse=True)
-    return engine_of(made, encoded, np.argsort(np.argsort(first))[labels]), topics
+    return engine_of(made, encoded, canonical(np.maximum(topics, 1))), topics
 
 
-def held_by(engine: Engine) -> Kept:
+def held_by(engine: Engine) -> Labelled:
     held = engine.retained()
     assert held is not None
-    return Kept(*held)
+    return held
 
 
 def newest(engine: Engine, due: Due = EVERYTHING) -> tuple[np.ndarray, list[Any]]:
@@ -166,9 +165,7 @@ def test_nothing_is_parted_where_there_is_little_to_compare_it_with() -> None:
     topics = np.array([rng.randrange(STRANGERS) for _ in range(600)])
     records = [record(words_of_topic(rng, t, 0), i + 1, float(i)) for i, t in enumerate(topics.tolist())]
     encoded = Collection(Settings(), records).encoded
-    joined = np.maximum(topics, 1)
-    _, first, labels = np.unique(joined, return_index=True, return_inverse=True)
-    engine = engine_of(Settings(), encoded, np.argsort(np.argsort(first))[labels])
+    engine = engine_of(Settings(), encoded, canonical(np.maximum(topics, 1)))
     assert newest(engine)[1] == []
 
 

@@ -17,7 +17,7 @@ from feeds import Told, feed, headlines, nothing, record, texts
 
 from streamdp.beam.clusters.sizes import Sizes
 from streamdp.beam.data.pool import ALIVE
-from streamdp.beam.looks.carry import Kept, carry_out
+from streamdp.beam.looks.carry import carry_out
 from streamdp.engine import Engine
 from streamdp.errors import ConfigError
 from streamdp.likelihoods import VectorFamily, WordFamily
@@ -223,7 +223,7 @@ def test_the_log_joint_is_as_much_higher_as_is_said(name: str, retain: int) -> N
     )
     assert plan.nats == pytest.approx(task.log_joint(after) - before, abs=1e-6)
     revised = set()
-    for out in carry_out(stream.search, Kept(*stream.held), plan, with_events=True):
+    for out in carry_out(stream.search, stream.held, plan, with_events=True):
         rows = out.revisions[: int(out.counters.revisions)]
         revised |= set(rows["seq"].tolist())
         for row in rows:

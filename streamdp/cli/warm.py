@@ -11,7 +11,6 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
-from streamdp.beam.looks.carry import Kept
 from streamdp.beam.looks.parting import LEAST, STRANGERS, part
 from streamdp.beam.looks.review import NONE, Due
 from streamdp.cli.errors import say
@@ -23,6 +22,7 @@ from streamdp.encode.encoders import decoder_of
 from streamdp.engine import Engine
 from streamdp.errors import ConfigError, Exit
 from streamdp.kernels.cache import cache_folder
+from streamdp.offline.chain import canonical
 from streamdp.offline.fit import fit
 from streamdp.offline.handover import engine_of
 from streamdp.offline.plan import Plan
@@ -140,13 +140,11 @@ def _part(settings: Settings) -> None:
     texts: list[Value] = [
         " ".join(generator.choices([f"word{t}x{k}" for k in range(9)], k=6)) for t in topics
     ]
-    joined = np.maximum(topics, 1)
-    _, first, labels = np.unique(joined, return_index=True, return_inverse=True)
-    engine = engine_of(settings, Collection(settings, texts).encoded, np.argsort(np.argsort(first))[labels])
+    engine = engine_of(settings, Collection(settings, texts).encoded, canonical(np.maximum(topics, 1)))
     search, held = engine.search, engine.retained()
     if search is not None and held is not None:
         for _ in part(
-            search, Kept(*held), held.labels, Due(NONE, settings.second_look, last=True), with_events=True
+            search, held, held.labels, Due(NONE, settings.second_look, last=True), with_events=True
         ):
             pass
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 
@@ -131,6 +132,18 @@ class Batch:
         np.cumsum(lengths, out=offsets[1:])
         places = np.repeat(self.offsets[:-1][order] - offsets[:-1], lengths) + np.arange(offsets[-1])
         return Batch(offsets, self.words[places], self.counts[places], vectors, times)
+
+
+class Labelled(NamedTuple):
+    """Consecutive records from number ``first`` on, as the beam took them, and the label of each."""
+
+    first: int
+    batch: Batch
+    labels: np.ndarray
+
+    def since(self, start: int) -> Labelled:
+        """The same without the first ``start`` records."""
+        return Labelled(self.first + start, self.batch.slice(start), self.labels[start:])
 
 
 def join_bags(parts: Sequence[BagArrays]) -> BagArrays:

@@ -10,8 +10,7 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from streamdp.beam.data.pool import ALIVE
-from streamdp.beam.looks.carry import Arrangement, Moves, head_by_label
+from streamdp.beam.looks.carry import Arrangement, Moves, head_by_label, numbered
 from streamdp.beam.looks.second_look import LEAST_GAIN
 from streamdp.beam.search import inherit
 from streamdp.kernels.sound import finite, require, within
@@ -43,11 +42,6 @@ class Proposal(Moves):
         moved = np.flatnonzero(labels != task.before)
         shares = _shares([*solution.draws, found], found, moved)
         return Proposal(task.seqs[moved], task.before[moved], labels[moved], shares, task.minted)
-
-    def take(self, chosen: np.ndarray) -> Proposal:
-        """Some of them."""
-        seqs, was, labels, shares, minted = self
-        return Proposal(seqs[chosen], was[chosen], labels[chosen], shares[chosen], minted)
 
     def check(self, seq: int, minted: int) -> None:
         """See that it is one of a stream of so many records and labels. Raises UnsoundError."""
@@ -95,7 +89,7 @@ def arrangement_of(stream: Stream, proposal: Proposal, since: int) -> Arrangemen
     are few and large, the records from number ``since`` on, which came after the proposal was begun, may
     follow.
     """
-    changes, _ = numbered(stream, _valid(stream, proposal))
+    changes, _ = numbered(stream.search, _valid(stream, proposal))
     if len(changes.seqs) == 0:
         return None
     task = task_over(stream)
@@ -115,7 +109,7 @@ def arrangement_of(stream: Stream, proposal: Proposal, since: int) -> Arrangemen
     shares = np.ones(len(task.seqs))
     shares[np.searchsorted(task.seqs, changes.seqs)] = changes.shares
     better = Proposal(task.seqs[moved], task.before[moved], labels[moved], shares[moved], changes.minted)
-    changes, founders = numbered(stream, better)
+    changes, founders = numbered(stream.search, better)
     return Arrangement(changes, founders, nats) if len(changes.seqs) else None
 
 
@@ -249,30 +243,3 @@ def _valid(stream: Stream, proposal: Proposal) -> Proposal:
     keep &= ~np.isin(proposal.seqs, stream.fixed)
     keep &= ~np.isin(proposal.was, pinned) & ~np.isin(proposal.labels, pinned)
     return proposal.take(keep)
-
-
-def numbered(
-    stream: Stream, changes: Proposal, among: np.ndarray | None = None
-) -> tuple[Proposal, np.ndarray]:
-    """The same with the labels that new clusters will have, and what records these are named after.
-
-    A cluster is named after one of its records, after which no other is: one where that cannot be is left.
-    Others are the open clusters in the slots ``among``; None: those of all hypotheses.
-    """
-    state = stream.search.state
-    others = state.pool.state == ALIVE
-    if among is not None:
-        others &= np.isin(np.arange(len(others)), among)
-    taken = set(state.pool.founder[others].tolist())
-    founders: list[int] = []
-    labels, keep = changes.labels.copy(), np.ones(len(changes.labels), bool)
-    minted = int(state.beam.counters.next_label)
-    for label in np.unique(changes.labels[changes.labels >= changes.minted]).tolist():
-        members = changes.labels == label
-        founder = next((seq for seq in changes.seqs[members].tolist() if seq not in taken), None)
-        keep &= ~members | (founder is not None)
-        if founder is not None:
-            labels[members] = minted + len(founders)
-            founders.append(founder)
-    found = changes._replace(labels=labels, minted=minted).take(keep)
-    return found, np.array(founders, np.int64)

@@ -7,6 +7,7 @@ import time
 
 import numpy as np
 
+from streamdp.encode.batch import Labelled
 from streamdp.encode.encoders import Encoded, meant_for, order_of
 from streamdp.encode.vocabulary import BagEncoder
 from streamdp.engine import Engine
@@ -15,7 +16,7 @@ from streamdp.settings import Settings
 from streamdp.settings.blueprint import Blueprint
 from streamdp.settings.load import model_settings
 from streamdp.settings.memory import Shares
-from streamdp.state.retained import Labelled, Retained
+from streamdp.state.retained import Retained
 from streamdp.state.snapshot import Header, StateFolder, Writer
 
 

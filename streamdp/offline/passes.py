@@ -16,7 +16,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
 from streamdp.beam.data.state import REVIEW_EVERY, Output
-from streamdp.beam.looks.carry import Kept, carry_out
+from streamdp.beam.looks.carry import carry_out
 from streamdp.kernels.sound import require
 from streamdp.offline.adopt import Proposal, arrangement_of
 from streamdp.offline.plan import Plan
@@ -130,7 +130,7 @@ class Passes:
         self.counts.refinements_adopted += 1
         self.counts.records_refined += len(plan.changes.seqs)
         self.counts.refinement_nats += plan.nats
-        yield from carry_out(now.search, Kept(*now.held), plan, with_events=with_events)
+        yield from carry_out(now.search, now.held, plan, with_events=with_events)
 
     def counters(self) -> dict[str, float]:
         """Counts for metrics and summaries."""

@@ -13,7 +13,7 @@ from streamdp.beam.clusters.words import WordClusters
 from streamdp.beam.data.pool import ALIVE
 from streamdp.beam.data.state import State, clocks_at
 from streamdp.beam.search import BeamSearch
-from streamdp.encode.batch import Batch
+from streamdp.encode.batch import Batch, Labelled
 from streamdp.encode.encoders import Encoded
 from streamdp.likelihoods import BagFamily, Gaussian, Likelihood, NormalInverseGamma, VectorFamily
 from streamdp.likelihoods.vectors import clear_entry, remove_entry
@@ -22,7 +22,6 @@ from streamdp.offline.kernels.links import Held
 from streamdp.offline.problem import Problem
 from streamdp.priors import DistanceDependent, Prior, by_distance, by_order
 from streamdp.settings import Settings
-from streamdp.state.retained import Labelled
 
 ROUNDING = 1e-11
 """Share of a cluster's weight by which the running sums of a long stream may be off."""

@@ -9,11 +9,11 @@ import itertools
 from collections import deque
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from streamdp.encode.batch import Batch
+from streamdp.encode.batch import Batch, Labelled
 from streamdp.kernels.rows import Counters
 
 Packed = tuple[Any, list[int], memoryview]
@@ -64,18 +64,6 @@ def unpack_batch(packed: dict[str, Any]) -> Batch:
     """The inverse of :func:`pack_batch`."""
     arrays: dict[str, Any] = {name: None if x is None else unpack(x) for name, x in packed.items()}
     return Batch(**arrays)
-
-
-class Labelled(NamedTuple):
-    """Consecutive records from number ``first`` on, as the beam took them, and the label of each."""
-
-    first: int
-    batch: Batch
-    labels: np.ndarray
-
-    def since(self, start: int) -> Labelled:
-        """The same without the first ``start`` records."""
-        return Labelled(self.first + start, self.batch.slice(start), self.labels[start:])
 
 
 AROUND = 32

@@ -15,7 +15,7 @@ import numpy as np
 
 from streamdp.beam.data.pool import ALIVE, VACANT
 from streamdp.beam.search import BeamSearch
-from streamdp.encode.batch import Batch
+from streamdp.encode.batch import Batch, Labelled
 from streamdp.encode.category_encoder import CategoryEncoder
 from streamdp.encode.encoders import Encoder
 from streamdp.encode.vector_encoder import HUGE, VectorEncoder
@@ -27,7 +27,6 @@ from streamdp.lines.base import of_class
 from streamdp.lines.scan import MOST
 from streamdp.lines.state import CLASSES, TABLES, USED, dump, new_state, roots
 from streamdp.state.migrate import NewerError
-from streamdp.state.retained import Labelled
 from streamdp.state.snapshot import SnapshotError
 
 LARGEST = 1 << 53

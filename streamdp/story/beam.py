@@ -11,12 +11,12 @@ from streamdp.answers.samples import Samples
 from streamdp.beam.data.pool import CLOSED
 from streamdp.beam.data.state import REVIEW_EVERY
 from streamdp.beam.search import BeamSearch
-from streamdp.encode.batch import Batch
+from streamdp.encode.batch import Batch, Labelled
 from streamdp.encode.vocabulary import is_erased
 from streamdp.likelihoods import BagFamily, VectorFamily
 from streamdp.likelihoods.categorical import FieldsLearned
 from streamdp.records import RENAMED, TITLED, Event
-from streamdp.state.retained import Labelled, Retained
+from streamdp.state.retained import Retained
 from streamdp.story.memory import Memory
 from streamdp.story.stated import Stated
 from streamdp.story.titles import Titles

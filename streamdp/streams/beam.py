@@ -16,6 +16,7 @@ from streamdp.beam.facts import facts_of
 from streamdp.beam.looks.adapt import Adapted
 from streamdp.beam.looks.review import MOST_RECORDS
 from streamdp.beam.search import NO_FOUNDERS, BeamSearch
+from streamdp.encode.batch import Labelled
 from streamdp.encode.encoders import Encoded, Encoder
 from streamdp.encode.order import Ready, ReorderBuffer, refuse
 from streamdp.encode.vocabulary import EVICT_EVERY, BagEncoder
@@ -27,7 +28,7 @@ from streamdp.records import Answers, ClusterSummary, Kind, Record, Reject
 from streamdp.records.columns import Texts, times_of
 from streamdp.settings.blueprint import Blueprint
 from streamdp.state.corrections import Correction
-from streamdp.state.retained import Labelled, pack_all, unpack_all
+from streamdp.state.retained import pack_all, unpack_all
 from streamdp.state.sound import check_retained, check_words
 from streamdp.story.beam import entitle, follow_themes, keywords_of
 from streamdp.streams.intake import Intake
@@ -124,9 +125,8 @@ class BeamStream(Stream):
         if self._looks.began is not None and not last and self._search is not None:
             self._run(answers)
             if self.seq % REVIEW_EVERY:
-                self._revise(
-                    self._search, self._looks.follow(self._search, with_events=self.with_events), answers
-                )
+                outputs = self._looks.follow(self._search, with_events=self.with_events)
+                self._revise(self._search, outputs, answers)
 
     def _start(self, search: BeamSearch) -> None:
         """Go on with a search; say how long its answers stay open to a second look."""

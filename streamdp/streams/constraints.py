@@ -17,13 +17,12 @@ from streamdp.answers.announcer import Announcer
 from streamdp.beam.data.choice import UNIT_NATS
 from streamdp.beam.data.pool import ALIVE
 from streamdp.beam.data.state import Output
-from streamdp.beam.looks.carry import Arrangement, Kept, carry_out
+from streamdp.beam.looks.carry import Arrangement, carry_out, is_full, numbered
 from streamdp.beam.looks.rearrange import keep_some
 from streamdp.beam.looks.review import by_label, run_looks
 from streamdp.beam.search import BeamSearch
-from streamdp.offline.adopt import Proposal, nats_of, numbered
+from streamdp.offline.adopt import Proposal, nats_of
 from streamdp.offline.task import Stream
-from streamdp.priors.base import found_weight
 from streamdp.state.corrections import Correction
 from streamdp.streams.corrections import Corrections, Held, Side, newest_labels, refused
 
@@ -207,7 +206,7 @@ def _arranged(stream: Stream, known: Known, wanted: Constraint) -> tuple[Arrange
     if wanted.lost:
         return wanted.lost
     search, minted = stream.search, int(stream.search.state.beam.counters.next_label)
-    if wanted.into == minted and _full(search):
+    if wanted.into == minted and is_full(search):
         return "the finite mixture has no more components"
     plan = _plan(stream, known, wanted.moved, wanted.into, minted)
     if wanted.into == minted and not len(plan.changes.seqs):  # named after the founder: the rest goes instead
@@ -223,14 +222,8 @@ def _arranged(stream: Stream, known: Known, wanted: Constraint) -> tuple[Arrange
 def _plan(stream: Stream, known: Known, seqs: np.ndarray, into: int, minted: int) -> Arrangement:
     was = known.labels[seqs - known.first]
     changes = Proposal(seqs, was, np.full(len(seqs), into), np.ones(len(seqs)), minted)
-    found, founders = numbered(stream, changes, stream.search.head_slots())
+    found, founders = numbered(stream.search, changes, stream.search.head_slots())
     return Arrangement(found, founders, 0.0)
-
-
-def _full(search: BeamSearch) -> bool:
-    """Whether the best hypothesis may found no more clusters."""
-    founded = float(search.state.beam.founded[search.head])
-    return not found_weight(search.model.prior, founded) > 0.0
 
 
 def hold(
@@ -304,9 +297,7 @@ def _constrain(
     against = corrections.against(known.first, after)
     if against is not None:
         raise refused(told_of(against))
-    return wanted.sides, carry_out(
-        search, Kept(*stream.held), plan._replace(nats=nats), with_events=with_events
-    )
+    return wanted.sides, carry_out(search, stream.held, plan._replace(nats=nats), with_events=with_events)
 
 
 def told_of(held: Held) -> str:

@@ -10,7 +10,6 @@ import numpy as np
 from streamdp.answers.announcer import Announcer
 from streamdp.beam.data.state import REVIEW_EVERY, Output
 from streamdp.beam.looks.adapt import Adapted, adapt, adapted
-from streamdp.beam.looks.carry import Kept
 from streamdp.beam.looks.parting import part
 from streamdp.beam.looks.review import MOST_RECORDS, Due, coming_of_age, review
 from streamdp.beam.looks.scales import AGED, are_shown, due_at, follow
@@ -88,7 +87,7 @@ class Looks:
             due = Due(seqs, age, since, self._most_records, last, *self._corrections.stays())
             yield from review(search, *held, due, with_events=with_events)
             now = held._replace(labels=self._announcer.retained.newest()[0])
-            yield from part(search, Kept(*now), held.labels, due, with_events=with_events)
+            yield from part(search, now, held.labels, due, with_events=with_events)
         if self.passes is not None:
             yield from self.passes.turn(refinable, search.seq, with_events=with_events, last=last)
         if last or due_at(search.seq):

@@ -16,7 +16,7 @@ from streamdp.answers.describe import Candidate, Census, census_of_all
 from streamdp.answers.line_announcer import LineAnnouncer
 from streamdp.answers.open_lines import as_template, as_values
 from streamdp.answers.rates import SECONDS, Rates
-from streamdp.encode.batch import Batch
+from streamdp.encode.batch import Batch, Labelled
 from streamdp.encode.order import Ready, ReorderBuffer, refuse
 from streamdp.kernels.sound import require
 from streamdp.lines.holes import Past, past_of
@@ -27,7 +27,7 @@ from streamdp.records.columns import Texts, text_of, time_of
 from streamdp.settings import Settings
 from streamdp.settings.assemble import template_bounds, template_masks, template_terms
 from streamdp.state.corrections import Correction
-from streamdp.state.retained import Labelled, pack, unpack
+from streamdp.state.retained import pack, unpack
 from streamdp.state.sound import check_labelled, check_lines
 from streamdp.streams.levels import load_history, stored_history, written_levels
 from streamdp.streams.readings import Readings, alive, label_of

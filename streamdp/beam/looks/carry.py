@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import NamedTuple, Self, TypeVar
 
 import numpy as np
 
@@ -12,7 +12,8 @@ from streamdp.beam.data.state import MERGED, SPLIT, VANISHED, Output
 from streamdp.beam.looks.rearrange import found_clusters, keep_head, move_records, report_change, tidy
 from streamdp.beam.looks.review import by_label, gather_recent, run_looks
 from streamdp.beam.search import BeamSearch
-from streamdp.encode.batch import Batch
+from streamdp.encode.batch import Labelled
+from streamdp.priors.base import found_weight
 
 
 class Moves(NamedTuple):
@@ -24,6 +25,14 @@ class Moves(NamedTuple):
     shares: np.ndarray  # float64[M] how sure each of them is
     minted: int
 
+    def take(self, chosen: np.ndarray) -> Self:
+        """Some of them."""
+        seqs, was, labels, shares, _ = self
+        return self._replace(seqs=seqs[chosen], was=was[chosen], labels=labels[chosen], shares=shares[chosen])
+
+
+Changes = TypeVar("Changes", bound=Moves)
+
 
 class Arrangement(NamedTuple):
     """Moves that can be made, and by how many nats they raise the log joint."""
@@ -31,17 +40,8 @@ class Arrangement(NamedTuple):
     changes: Moves
     founders: np.ndarray  # int64[K] which record names each new cluster; their labels follow each other
     nats: float
-    told: np.ndarray | None = (
-        None  # int64[M] labels before others moved, with the same record; None: as ``was``
-    )
-
-
-class Kept(NamedTuple):
-    """The latest records, from number ``first`` on, and their newest labels."""
-
-    first: int
-    batch: Batch
-    labels: np.ndarray
+    told: np.ndarray | None = None
+    """int64[M] the labels before others moved, with the same record; None: as ``was``."""
 
 
 Row = tuple[int, int, np.ndarray, np.ndarray]
@@ -54,7 +54,42 @@ def head_by_label(search: BeamSearch) -> tuple[np.ndarray, np.ndarray]:
     return by_label(search, slots[pool.state[slots] == ALIVE])
 
 
-def carry_out(search: BeamSearch, held: Kept, plan: Arrangement, *, with_events: bool) -> Iterator[Output]:
+def is_full(search: BeamSearch) -> bool:
+    """Whether the best hypothesis may found no more clusters."""
+    founded = float(search.state.beam.founded[search.head])
+    return not found_weight(search.model.prior, founded) > 0.0
+
+
+def numbered(
+    search: BeamSearch, changes: Changes, among: np.ndarray | None = None
+) -> tuple[Changes, np.ndarray]:
+    """The same with the labels that new clusters will have, and what records these are named after.
+
+    A cluster is named after one of its records, after which no other is: one where that cannot be is left.
+    Others are the open clusters in the slots ``among``; None: those of all hypotheses.
+    """
+    state = search.state
+    others = state.pool.state == ALIVE
+    if among is not None:
+        others &= np.isin(np.arange(len(others)), among)
+    taken = set(state.pool.founder[others].tolist())
+    founders: list[int] = []
+    labels, keep = changes.labels.copy(), np.ones(len(changes.labels), bool)
+    minted = int(state.beam.counters.next_label)
+    for label in np.unique(changes.labels[changes.labels >= changes.minted]).tolist():
+        members = changes.labels == label
+        founder = next((seq for seq in changes.seqs[members].tolist() if seq not in taken), None)
+        keep &= ~members | (founder is not None)
+        if founder is not None:
+            labels[members] = minted + len(founders)
+            founders.append(founder)
+    found = changes._replace(labels=labels, minted=minted).take(keep)
+    return found, np.array(founders, np.int64)
+
+
+def carry_out(
+    search: BeamSearch, held: Labelled, plan: Arrangement, *, with_events: bool
+) -> Iterator[Output]:
     """Let the best hypothesis decide everything, and rearrange it.
 
     ``with_events`` says whether cluster events are wanted. Yields revisions and events; the buffers are used

@@ -15,15 +15,14 @@ import numpy as np
 
 from streamdp.beam.clusters.index import Index
 from streamdp.beam.data.state import REVIEW_EVERY, Output
-from streamdp.beam.looks.carry import Arrangement, Kept, Moves, carry_out, head_by_label
+from streamdp.beam.looks.carry import Arrangement, Moves, carry_out, head_by_label, is_full, numbered
 from streamdp.beam.looks.dividing import PART, RECORDS, WORDS, Bags, divide, find_two, weigh_strangers
 from streamdp.beam.looks.rearrange import tidy
 from streamdp.beam.looks.review import NONE, Due, by_label, gather_recent, labels_of, slots_of
 from streamdp.beam.looks.uniting import ratios_of_unions
 from streamdp.beam.search import BeamSearch
-from streamdp.encode.batch import Batch
+from streamdp.encode.batch import Batch, Labelled
 from streamdp.likelihoods import WordFamily
-from streamdp.priors.base import found_weight
 
 PART_EVERY = 2 * REVIEW_EVERY
 """Records between two tries."""
@@ -63,8 +62,7 @@ class Few:
             wide = np.append(base, np.full(room, base.min()))
         self.terms = family.set_terms(by_word, by_record, wide)
         sides = np.zeros((2, n), np.int64), np.zeros((2, 3), np.int64)
-        scratch = (np.zeros(size, np.int64) for size in (n, WORDS, batch.size))
-        having, telling, tried = scratch
+        having, telling, tried = (np.zeros(size, np.int64) for size in (n, WORDS, batch.size))
         self.bags = Bags(
             batch.offsets, words, batch.counts, base, *sides, having, telling, np.zeros(WORDS), tried
         )
@@ -90,7 +88,7 @@ class Few:
 
 
 def part(
-    search: BeamSearch, held: Kept, told: np.ndarray, due: Due, *, with_events: bool
+    search: BeamSearch, held: Labelled, told: np.ndarray, due: Due, *, with_events: bool
 ) -> Iterator[Output]:
     """Try the clusters that have grown to twice what they were as two.
 
@@ -156,27 +154,25 @@ def _of_size(search: BeamSearch, slots: np.ndarray, size: int) -> np.ndarray:
     return slots[np.lexsort((labels_of(search, slots), away))[:STRANGERS]]
 
 
-def _plan(search: BeamSearch, held: Kept, places: np.ndarray, side: np.ndarray) -> Arrangement | None:
+def _plan(search: BeamSearch, held: Labelled, places: np.ndarray, side: np.ndarray) -> Arrangement | None:
     """How a cluster is parted, its latest records on these sides; None where it is better whole."""
     few = Few(search, held.batch.take(places))
     side = np.append(np.full(len(places) - len(side), -1, np.int64), side)
     two = few.divide(0, side, 1 if (side < 0).any() else 0)
     one = few.divide(0, np.zeros(len(side), np.int64), 0)
     seqs = held.first + places[side != side[0]]
-    free = seqs[~np.isin(seqs, search.state.pool.founder[search.head_slots()])]
-    if two <= one or not PART <= len(seqs) <= len(side) - PART or not len(free):
-        return None
-    founded = float(search.state.beam.founded[search.head])
-    if not found_weight(search.model.prior, founded) > 0.0:
+    if two <= one or not PART <= len(seqs) <= len(side) - PART or is_full(search):
         return None
     minted, n = int(search.state.beam.counters.next_label), len(seqs)
-    was = np.full(n, held.labels[places[0]])
-    sure = np.full(n, 1.0 / (1.0 + math.exp(one - two)))
+    was, sure = np.full(n, held.labels[places[0]]), np.full(n, 1.0 / (1.0 + math.exp(one - two)))
+    moves, founders = numbered(
+        search, Moves(seqs, was, np.full(n, minted), sure, minted), search.head_slots()
+    )
     prior = sum(math.lgamma(size) for size in (n, len(side) - n)) - math.lgamma(len(side))
-    return Arrangement(Moves(seqs, was, np.full(n, minted), sure, minted), free[:1], two - one - prior)
+    return Arrangement(moves, founders, two - one - prior) if len(founders) else None
 
 
-def _count_prior(search: BeamSearch, held: Kept, label: int, new: int) -> None:
+def _count_prior(search: BeamSearch, held: Labelled, label: int, new: int) -> None:
     """Add what the prior says of two clusters in place of one to the log joint."""
     recent, ratio = gather_recent(search, *held), np.zeros(1)
     names, slots = head_by_label(search)
