@@ -266,10 +266,11 @@ def test_retained_and_open_are_bounded_whatever_the_batches(case: str) -> None:
         assert found[1:3] == expected[1:3]
 
 
-def test_what_is_retained_is_what_fits_of_the_newest() -> None:
+@pytest.mark.parametrize("asked", [0.5, 0.01])
+def test_what_is_retained_is_what_fits_of_the_newest(asked: float) -> None:
     rng = np.random.default_rng(3)
     batches = []
-    for _ in range(40):
+    for _ in range(100):
         lengths = rng.integers(0, 30, rng.integers(1, 9))
         batches.append(Batch.of_words([(np.arange(n), np.ones(n)) for n in lengths]))
     sizes = np.concatenate([8 * np.diff(batch.offsets) + 32 for batch in batches])
@@ -280,10 +281,12 @@ def test_what_is_retained_is_what_fits_of_the_newest() -> None:
             first += batch.size
             fits = [n for n in range(1, min(limit, first) + 1) if sizes[first - n : first].sum() <= most]
             expected = max(fits, default=1)
-            if rng.random() < 0.5:
+            if rng.random() < asked or batch is batches[-1]:
                 found = held.collect()
                 assert found is not None
                 assert (found.first, found.batch.size) == (first - expected, expected)
+                assert found.labels.tolist() == list(range(found.first, first))
+                assert (8 * np.diff(found.batch.offsets) + 32).tolist() == sizes[found.first : first].tolist()
             assert held.held == expected
             assert held.latest_labels(5) == list(range(first - min(expected, 5), first))
             assert held.bytes <= most + most // 4 + 8 * (32 + 8 * 30)

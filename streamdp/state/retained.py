@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -72,6 +72,9 @@ AROUND = 32
 _EACH = 8
 """Bytes of a word and its count, and of a number of a vector."""
 
+TOGETHER = 32
+"""Parts of fewer records than that many are joined, so many at a time, and not all of them at once."""
+
 
 class Retained:
     """The last ``limit`` records, or fewer: as many of the newest as have ``most_bytes`` of content."""
@@ -80,6 +83,7 @@ class Retained:
         self.limit, self.most_bytes = limit, most_bytes
         self.parts: deque[Labelled] = deque()
         self._sizes: deque[int] = deque()  # bytes of each
+        self._small = 0  # of the last parts
         self.count = self.bytes = 0
         """Of the parts, which may have more than is asked for."""
         self.short = False
@@ -94,7 +98,10 @@ class Retained:
             return
         if self.bytes > self.most_bytes + self.most_bytes // 4:  # the first part may be as large as all
             self._joined()
+        if self._small == TOGETHER:
+            self._join_small()
         self._add(part)
+        self._small = self._small + 1 if len(part.labels) < TOGETHER else 0
         while (
             self.count - len(self.parts[0].labels) >= self.limit
             or self.bytes - self._sizes[0] >= self.most_bytes
@@ -103,6 +110,19 @@ class Retained:
             self.short |= self.count - len(gone.labels) < self.limit
             self.count -= len(gone.labels)
             self.bytes -= self._sizes.popleft()
+        self._small = min(self._small, len(self.parts))
+
+    def _join_small(self) -> None:
+        """Make the last parts, which are small, one."""
+        small = [self._take_last() for _ in range(self._small)]
+        self._add(_one_of(small[::-1]))
+        self._small = 0
+
+    def _take_last(self) -> Labelled:
+        part = self.parts.pop()
+        self.count -= len(part.labels)
+        self.bytes -= self._sizes.pop()
+        return part
 
     def _add(self, part: Labelled) -> None:
         self.parts.append(part)
@@ -161,11 +181,15 @@ class Retained:
         excess = self._excess()
         if excess or len(self.parts) > 1:
             parts = [self.parts[0].since(excess), *itertools.islice(self.parts, 1, None)]
-            batch = Batch.concatenate([part.batch for part in parts])
-            labels = np.concatenate([part.labels for part in parts])
-            self.parts, self._sizes, self.count, self.bytes = deque(), deque(), 0, 0
-            self._add(Labelled(parts[0].first, batch, labels))
-        return self.parts[0]
+            self._hold(_one_of(parts))
+        return self.parts[0] if self.parts else None
+
+    def _hold(self, part: Labelled) -> None:
+        """Hold these records, and no others."""
+        self.parts, self._sizes, self._small = deque(), deque(), 0
+        self.count = self.bytes = 0
+        if len(part.labels):
+            self._add(part)
 
     def latest_labels(self, count: int) -> list[int]:
         """The newest labels of the last ``count`` records (of those that may be held), oldest first."""
@@ -209,7 +233,7 @@ class Retained:
                 vectors[at] = np.nan
                 left = replace(left, vectors=vectors)
             kept = held._replace(batch=left)
-        self.parts, self.count = deque([kept] if len(kept.labels) else []), len(kept.labels)
+        self._hold(kept)
         return found
 
     def dump(self) -> dict[str, Any] | None:
@@ -224,6 +248,12 @@ class Retained:
         if stored is None:
             return
         self._add(Labelled(stored["first"], unpack_batch(stored["batch"]), unpack(stored["labels"])))
+
+
+def _one_of(parts: Sequence[Labelled]) -> Labelled:
+    """Records of parts that follow each other."""
+    labels = np.concatenate([part.labels for part in parts])
+    return Labelled(parts[0].first, Batch.concatenate([part.batch for part in parts]), labels)
 
 
 def _sizes_of(batch: Batch) -> np.ndarray:
