@@ -20,6 +20,7 @@ from streamdp.cli.consume import Run, run_to_end
 from streamdp.cli.errors import say, speak_warnings, warn
 from streamdp.cli.interrupt import LIMIT, Interrupt
 from streamdp.cli.reading import COLUMNS, Reader, format_of
+from streamdp.cli.warm import prepare
 from streamdp.cli.watch import LivePage, Measured, Together, Watch, checked_token, token_in
 from streamdp.engine import Engine
 from streamdp.errors import ConfigError, Exit
@@ -277,6 +278,7 @@ def serve(
             run.board = None
             door.attach(run, outputs)
             doors.append(door)
+            prepare(run.settings)  # else requests would wait for kernels at the first looks back
             return run_to_end(run, interrupt, alarm)
     finally:
         measured.close()

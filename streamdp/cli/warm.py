@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import gc
 import random
 from collections.abc import Iterator
 from pathlib import Path
@@ -59,6 +60,13 @@ def warm(settings: Settings, *, offline: bool) -> None:
         with Display():
             _run(settings, values, offline=offline and settings.no_lines)
     say(f"{counted(_kernels_in(folder) - before, 'kernel')} compiled, in {folder}")
+
+
+def prepare(settings: Settings) -> None:
+    """Load or compile the kernels of a stream with these settings; of texts where the kind is left open."""
+    with Display():
+        _run(settings, next(_streams(settings)), offline=False)
+    gc.collect()
 
 
 def _kernels_in(folder: Path) -> int:

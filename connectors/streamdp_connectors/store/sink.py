@@ -22,6 +22,7 @@ from streamdp.records import Answers, Event, Record, Reject
 from streamdp.records.brief import Brief, briefs
 from streamdp.records.columns import Texts
 from streamdp_connectors.protocol import FullError, SinkError
+from streamdp_connectors.store.carrier import Carrier
 from streamdp_connectors.store.schema import check, open_store
 from streamdp_connectors.store.tables import Bounds, Corrected, Revision, Row, Tables, revision_of, row_of
 
@@ -36,9 +37,6 @@ Changed = TypeVar("Changed")
 
 FULL = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_SHMSIZE)
 """What SQLite says where the disk has no room for its files."""
-
-PASSES = 5
-"""Times that the log is brought over into the file, one after the other, as long as it grows meanwhile."""
 
 SNAPSHOTS = 8
 """Latest snapshots that a run may resume from, as far as the marks of the source are concerned."""
@@ -131,7 +129,8 @@ class StoreSink:
         self._corrected: list[Corrected] = []
         self._lines = self._happened = self._marked = self._since_trim = 0
         self._needed: deque[int] = deque(maxlen=SNAPSHOTS)
-        self._ending = self._served = False
+        self._ending = False
+        self._carrier: Carrier | None = None
         self._trim_every = min(TRIM_EVERY, max(TRIM_LEAST, bounds.rows or TRIM_EVERY))
         self.removed: Counter[str] = Counter()
         """Rows that went beyond the bounds, of this process, by table; another thread may look."""
@@ -198,16 +197,12 @@ class StoreSink:
         return [msgspec.json.decode(place) for place in self._texts]
 
     def suit_service(self) -> None:
-        """Make records quick to find by their id, and pauses rare, from now on. Raises SinkError.
-
-        Each answer may be a transaction, so the log fills with the same pages again and again. Requests would
-        wait while it goes over into the file: whoever makes the store durable does that beside them.
-        """
-        self._served = True
+        """Make records quick to find by their id, and pauses rare, from now on. Raises SinkError."""
         self._transact(
             lambda: self._store.execute("CREATE INDEX IF NOT EXISTS records_by_id ON records (id)")
         )
         self._store.execute("PRAGMA wal_autocheckpoint = 32000")  # 125 MiB, if it must be
+        self._carrier = Carrier(self.path)
 
     # ---------------------------------------------------------------- taken in
 
@@ -318,23 +313,9 @@ class StoreSink:
         return self._sync
 
     def _sync(self) -> None:
-        if self._served:
-            with contextlib.suppress(sqlite3.Error):  # a full disk, which the next transaction reports
-                self._carry_over()
         with contextlib.suppress(FileNotFoundError), open(f"{self.path}-wal", "rb") as file:
             os.fsync(file.fileno())
         os.fsync(self._lock)
-
-    def _carry_over(self) -> None:
-        """Bring the log over into the file; once all of it is there, the next transaction begins it anew.
-
-        Transactions go on meanwhile, and what they add takes another pass.
-        """
-        with contextlib.closing(sqlite3.connect(self.path, isolation_level=None)) as beside:
-            for _ in range(PASSES):
-                _, held, over = beside.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
-                if held == over:
-                    break
 
     def state(self) -> dict[str, Any]:
         """Return what a snapshot stores; to be called after a flush."""
@@ -355,6 +336,8 @@ class StoreSink:
         if self._lock < 0:
             return
         try:
+            if self._carrier is not None:
+                self._carrier.close()
             self.flush(sync=False)
             self._trim()
             self._store.execute("PRAGMA wal_checkpoint(TRUNCATE)")
