@@ -29,7 +29,8 @@ from commands import environment, wait_for
 from numba.core import event
 
 import streamdp
-from streamdp.beam.looks import dividing, rearrange, uniting
+from streamdp.beam.looks import dividing, rearrange, second_look, uniting
+from streamdp.beam.step import advance
 from streamdp.cli import warm
 from streamdp.demo.stream import demo_stream
 from streamdp.kernels import cache, compilation, prebuilt
@@ -457,6 +458,13 @@ def test_warm_parts_a_cluster_of_texts(asked: set[Entry]) -> None:
     modules = vars(dividing), vars(rearrange)
     entries = {each for module in modules for each in module.values() if isinstance(each, Entry)}
     assert entries - asked == {rearrange.keep_some}  # of corrections alone
+
+
+def test_a_service_has_its_kernels_before_its_first_record(asked: set[Entry]) -> None:
+    warm.prepare(Settings(likelihood="family_of_mine:Family"))  # which may refuse what is made up
+    assert asked == set()
+    warm.prepare(Settings())
+    assert {advance.advance, second_look.look_again, dividing.find_two} <= asked
 
 
 @pytest.mark.parametrize("dimension", [8, LONG])

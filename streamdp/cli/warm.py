@@ -63,7 +63,12 @@ def warm(settings: Settings, *, offline: bool) -> None:
 
 
 def prepare(settings: Settings) -> None:
-    """Load or compile the kernels of a stream with these settings; of texts where the kind is left open."""
+    """Load or compile the kernels of a stream with these settings; of texts where the kind is left open.
+
+    A family from outside compiles as records come: it may refuse those that are made up here.
+    """
+    if ":" in settings.likelihood:
+        return
     with Display():
         _run(settings, next(_streams(settings)), offline=False)
     gc.collect()
