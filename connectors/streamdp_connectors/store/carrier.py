@@ -9,8 +9,9 @@ import threading
 EVERY = 0.5
 """Seconds between two times: the disk is busy for as long as there is much, and the journal waits for it."""
 
-PASSES = 5
-"""Over the log, at most, each time: transactions go on meanwhile, and what they add takes another."""
+LONG, PASSES = 4_000, 5
+"""Pages of a log that is to be begun anew, and how often it is gone over for that, at most: transactions go on
+meanwhile, and what they add takes another pass."""
 
 
 class Carrier:
@@ -35,7 +36,7 @@ class Carrier:
     def _carry_over(self, store: sqlite3.Connection) -> None:
         for _ in range(PASSES):
             _, held, over = store.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
-            if held == over:
+            if held == over or held < LONG:
                 return
 
     def close(self) -> None:
