@@ -24,7 +24,7 @@ from streamdp.settings.memory import Shares
 from streamdp.state.corrections import Correction
 from streamdp.state.retained import Retained
 
-SURE = 0.999
+SURE = 0.99
 """Probability from which an answer that has not been revised needs no second look: hardly any changes."""
 
 ENDED = 100

@@ -81,8 +81,9 @@ class Looks:
         age = self._age
         held = self._announcer.retained.collect() if age and search.seq >= age + REVIEW_EVERY else None
         if held is not None:
-            start, stop = coming_of_age(search.seq, age, last=last)
-            seqs = self._announcer.unsure(max(start, held.first), stop)
+            of_age = coming_of_age(search.seq, age, last=last)
+            unsure = [self._announcer.unsure(max(start, held.first), stop) for start, stop in of_age]
+            seqs = np.unique(np.concatenate(unsure))
             since = self._announcer.open_from(search.seq)
             due = Due(seqs, age, since, self._most_records, last, *self._corrections.stays())
             yield from review(search, *held, due, with_events=with_events)

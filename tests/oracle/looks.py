@@ -8,10 +8,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import log
 
-SURE = 0.999
+SURE = 0.99
 MOST_RECORDS = 50
 REVIEW_EVERY = 512
-AGES = (1.0, 2.0, 2.5, 4.0)
+AGES = (1, 2, 4)
 LEAST_GAIN = 1e-6
 PLACES = 8
 WORTH = 1e-7
@@ -26,10 +26,11 @@ class Announced:
 
 
 def records_to_look_at(answers: Sequence[Announced], age: int) -> list[int]:
-    """The records that come of age after these answers, but for those that were sure and not revised."""
+    """The records that come of an age after these answers, but for those that were sure and not revised."""
     seq = len(answers)
-    of_age = range(seq - age - REVIEW_EVERY, seq - age)
-    return [i for i in of_age if i >= 0 and (answers[i].revised or answers[i].probability < SURE)]
+    stops = [seq - multiple * age for multiple in AGES]
+    of_age = {i for stop in stops for i in range(max(stop - REVIEW_EVERY, 0), stop)}
+    return [i for i in sorted(of_age) if answers[i].revised or answers[i].probability < SURE]
 
 
 def clusters_to_look_at(labels: Sequence[int], open_labels: Sequence[int], age: int) -> list[int]:

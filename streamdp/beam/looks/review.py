@@ -17,8 +17,8 @@ from streamdp.beam.search import BeamSearch
 from streamdp.encode.batch import Batch
 from streamdp.kernels.rows import made
 
-AGES = (1.0, 2.0, 2.5, 4.0)
-"""At which multiples of the age of a second look clusters are looked at, whole."""
+AGES = (1, 2, 4)
+"""At which multiples of the age of a second look records are looked at, and clusters whole."""
 
 MOST_WORDS = 512
 """Distinct words of a cluster that is looked at whole; with more, a look costs much and changes little."""
@@ -48,9 +48,11 @@ class Due(NamedTuple):
     whole: np.ndarray = NONE
 
 
-def coming_of_age(seq: int, age: int, *, last: bool) -> tuple[int, int]:
-    """From which record on, up to which, records come of age at a review after ``seq`` records."""
-    return max(seq - age - REVIEW_EVERY, 0), seq if last else max(seq - age, 0)
+def coming_of_age(seq: int, age: int, *, last: bool) -> list[tuple[int, int]]:
+    """From which record on, up to which, records come of each age at a review after ``seq`` records."""
+    stops = [max(seq - multiple * age, 0) for multiple in AGES]
+    starts = [max(stop - REVIEW_EVERY, 0) for stop in stops]
+    return list(zip(starts, [seq, *stops[1:]] if last else stops, strict=True))
 
 
 def review(
@@ -154,7 +156,7 @@ def _of_age(search: BeamSearch, recent: Recent, due: Due) -> np.ndarray:
     slots = np.flatnonzero((recent.held > 0) & (recent.held <= due.most_records))
     slots = slots[recent.held[slots] == pool.slots["size"][slots]]
     slots = slots[search.words.inverted.types[slots] <= MOST_WORDS]
-    youngest, _ = coming_of_age(seq, due.age, last=due.last)
+    youngest, _ = coming_of_age(seq, due.age, last=due.last)[0]
     slots = slots[(pool.founder[slots] < youngest) | (recent.held[slots] > 1)]
     founder = pool.founder[slots]
     if not due.last:
