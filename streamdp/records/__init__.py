@@ -290,7 +290,8 @@ class Lines(Sequence[Line]):
         self.parts: list[list[Line] | bytes] = []
         self.read: tuple[int, list[Any]] | None = None  # by ``briefs``, when there were so many lines
         self._count = 0
-        self.extend(lines)
+        if lines:
+            self.extend(lines)
 
     def append(self, line: Line) -> None:
         """Add one as an object."""
