@@ -122,7 +122,7 @@ class BeamSearch:
         if longest > self._room:
             longest = int(batch.lengths.max())
         self._fit(longest)
-        if n > len(self._out.answers) or self._out.counters.status == GROW:
+        if n > len(self._out.answers):
             self._prepare_output(n)
         times = np.zeros(n) if batch.times is None else np.ascontiguousarray(batch.times, np.float64)
         vectors = NO_VECTORS if batch.vectors is None else np.ascontiguousarray(batch.vectors, np.float64)
@@ -186,6 +186,11 @@ class BeamSearch:
                 out = grown(out, "records" if name == "answers" else name, power_of_two(wanted))
         self._out = out
 
+    def make_room(self) -> None:
+        """Enlarge what a kernel that has stopped with status GROW says is too small."""
+        self.state = make_room(self.state, self._out.needs)
+        self._prepare_output(1)
+
     def _clear(self, with_events: bool) -> None:
         """Nothing is in the buffers; what is needed, kernels say anew."""
         self._out.counters.clear()
@@ -230,14 +235,15 @@ class BeamSearch:
             self._advance(self._lasting(), records)
             status = int(counters.status)
             if status == GROW:
-                self.state = make_room(self.state, out.needs)
+                self.make_room()
                 continue
             stop = int(counters.done)
             if status == COMPLETE and stop < n:
                 raise RuntimeError("the beam stopped early: this is a defect of streamdp")
             yield start, stop, out
             start = stop
-            counters.revisions = counters.events = counters.moves = 0
+            if start < n:
+                counters.revisions = counters.events = counters.moves = 0
 
     def score(self, batch: Batch) -> Output:
         """Answer without learning; records as for :meth:`run`. Label -1 means a new cluster."""

@@ -140,10 +140,12 @@ def written(category: Any) -> str:
 def all_plain(records: Iterable[Any], first: int = 0) -> list[Record | Reject]:
     """The records, those made in Python with plain values, what is none numbered from ``first``.
 
-    What was decoded from bytes is plain.
+    What was decoded from bytes is plain, and so are texts.
     """
     return [
-        record if record.__class__ is Record and record.raw else plain(record, {"record": number})
+        record
+        if record.__class__ is Record and (record.raw or record.value.__class__ is str)
+        else plain(record, {"record": number})
         for number, record in enumerate(records, first)
     ]
 
