@@ -100,7 +100,7 @@ class Engine:
         [0, 0]
         """
         answers = Answers(Lines(), [], [])
-        if isinstance(records, Texts):
+        if type(records) is Texts:  # quicker to ask than ``isinstance``
             receive_texts(self._stream, records, answers)
         else:
             receive(self._stream, all_plain(records, self._order.arrivals), answers)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Iterator
+from itertools import cycle
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -17,13 +19,15 @@ from side_by_side import KEEP, all_of, check_answers, check_left_to_decoder, che
 
 from streamdp.answers.numbers import NOTHING_REVISED
 from streamdp.answers.open_lines import OpenLines
+from streamdp.cli.reading import Reader
 from streamdp.decode.decoder import Decoder
-from streamdp.decode.texts import TextReader
+from streamdp.decode.texts import FEW, TextReader
 from streamdp.encode.order import ReorderBuffer
 from streamdp.engine import Engine
 from streamdp.records import Answers, Assignment, Final, Lines, Record, Reject
 from streamdp.records.columns import Texts
 from streamdp.settings import Settings
+from streamdp.settings.places import Input
 from tests.families import few
 
 LINES = [
@@ -292,3 +296,25 @@ def test_many_pass_as_they_would_one_by_one(times: list[float | None], place: fl
     assert [time for time, record in ready if isinstance(record, Record)] == placed.tolist()
     assert len(ready) == len(placed)
     assert (one.dump(), one.lateness.counts) == (other.dump(), other.lateness.counts)
+
+
+def test_few_events_are_decoded_one_by_one(tmp_path: Path) -> None:
+    path = tmp_path / "in.jsonl"
+    path.write_bytes(b"".join(b'{"text": "storm %d", "id": %d}\n' % (i, i) for i in range(3 * FEW)))
+    reader = Reader(Settings(), Input(file=str(path)))
+    many, few = reader.batch(FEW, 0.0), reader.batch(FEW - 1, 0.0)
+    assert (type(many), type(few)) == (Texts, list)
+    found = [record for record in (*many, *few) if isinstance(record, Record)]
+    assert [(record.value, record.id) for record in found] == [(f"storm {i}", i) for i in range(2 * FEW - 1)]
+
+
+def test_few_and_many_are_answered_alike(tmp_path: Path) -> None:
+    path, written = tmp_path / "in.jsonl", []
+    path.write_bytes(b"".join(b'{"text": "storm %d of %d", "id": %d}\n' % (i % 5, i, i) for i in range(200)))
+    for sizes in ((1,), (3 * FEW,), (1, FEW, 2)):
+        reader, engine, size = Reader(Settings(), Input(file=str(path))), Engine(), cycle(sizes)
+        data = b""
+        while batch := reader.batch(next(size), 0.0):
+            data += engine.advance(batch).lines.encode()
+        written.append((data, engine.dumps()))
+    assert written[0] == written[1] == written[2]

@@ -124,7 +124,7 @@ class Announcer:
             return
         rows, revisions = out.answers[start : start + len(records)], out.revisions[: out.counters.revisions]
         numbers, confident = self.numbers.take(seq, rows, sizes, records, revisions)
-        if isinstance(records, Texts):
+        if type(records) is Texts:  # quicker to ask than ``isinstance``
             self._as_lines().add(seq, rows, numbers, records)
             samples = of_texts(records, seq, rows["label"], numbers[3])
         else:
@@ -177,27 +177,29 @@ class Announcer:
         ``through`` is the last record that is decided behind each.
         """
         revisions, confident = revised
-        by: list[int] = revisions["by"].tolist()
+        by: list[int] = revisions["by"].tolist() if len(revisions) else []
         told = Lines() if self.final_only else lines
-        first, r = answers[0].seq - len(self._open), 0
-        for answer, sample, decided in zip(answers, samples, through, strict=True):
+        first, r, at = answers[0].seq - len(self._open), 0, 0
+        for i, (answer, decided) in enumerate(zip(answers, through, strict=True)):
             number, size = answer.seq, size_of(answer)
-            self.samples.extend([sample])
             told.append(answer)
             self._open[number] = answer
             self._sizes.append(size)
             self._bytes += size
-            while r < len(by) and by[r] == number:
-                self._revise(revisions[r], confident[r], lines)
-                r += 1
+            if r < len(by) and by[r] == number:
+                self.samples.extend(samples[at : i + 1])
+                at = i + 1
+                while r < len(by) and by[r] == number:
+                    self._revise(revisions[r], confident[r], lines)
+                    r += 1
             decided = min(decided, number - self.open_for)
             if decided >= first or self._bytes > self._most_bytes:
                 self._settle(decided, number, lines)
                 first = number + 1 - len(self._open)
-            decided = max(decided, self._closed[1])
-            if (number + 1) % FINAL_EVERY == 0 and decided > self._final:
+            if (number + 1) % FINAL_EVERY == 0 and (decided := max(decided, self._closed[1])) > self._final:
                 self._final = decided
                 told.append(Final(decided))
+        self.samples.extend(samples[at:])
 
     def unsure(self, start: int, stop: int) -> np.ndarray:
         """The open records from one number up to another that were not ``SURE``, or are revised since."""
@@ -242,9 +244,9 @@ class Announcer:
         first: int,
         numbers: np.ndarray,
     ) -> list[Assignment]:
-        links: list[int | None] = [None] * len(records)
-        if self.linked:
-            links = [None if link < 0 else link for link in rows["link"].tolist()]
+        if not self.linked:
+            return assignments(rows, numbers, records, first)
+        links = [None if link < 0 else link for link in rows["link"].tolist()]
         return assignments(rows, numbers, records, first, links=links)
 
     def _revise(self, row: Any, confident: np.ndarray, lines: Lines) -> None:

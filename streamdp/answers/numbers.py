@@ -27,8 +27,6 @@ NO_REVISIONS = new_rows(0, REVISION)
 NOTHING_REVISED = NO_REVISIONS, NONE_AGAIN
 """No revisions, and what is told of them."""
 
-_Rows = np.ndarray | Mapping[str, np.ndarray]
-
 
 @kernel
 def _round(numbers: np.ndarray, size: int, i: int) -> None:
@@ -50,19 +48,20 @@ def _round_all(numbers: np.ndarray, sizes: np.ndarray) -> None:
 def _tell(
     judged: Judged,
     revised: Revised,
-    numbers: np.ndarray,
-    labels: np.ndarray,
-    founded: np.ndarray,
+    rows: np.ndarray,
     sizes: np.ndarray,
     revisions: np.ndarray,
     first: int,
+    numbers: np.ndarray,
 ) -> None:
     r = 0
     for i in range(sizes.shape[0]):
+        row, seq = rows[i], first + i
+        numbers[0, i], numbers[1, i] = row.probability, row.new_probability
+        numbers[2, i] = row.log_predictive
         _round(numbers, sizes[i], i)
-        seq = first + i
-        numbers[4, i] = tell_lasting(judged, seq, labels[i], founded[i], numbers[1, i])
-        numbers[5, i] = tell_stability(revised, seq, founded[i], numbers[0, i])
+        numbers[4, i] = tell_lasting(judged, seq, row.label, row.founded, numbers[1, i])
+        numbers[5, i] = tell_stability(revised, seq, row.founded, numbers[0, i])
         numbers[6, i] = numbers[7, i] = math.nan
         while r < revisions.shape[0] and revisions[r].by == seq:
             revise_lasting(judged, revisions[r])
@@ -94,9 +93,8 @@ class Numbers:
         ``sizes`` are the tokens of each, its fields, or numbers of its vector; ``revisions`` those that they
         brought, by the record that did. Also the confidence in these and its number of labels, shape (m, 2).
         """
-        numbers, found = _given(rows), (rows["label"], rows["founded"])
-        columns = map(np.ascontiguousarray, (*found, sizes))
-        self._tell((self.lasting.recent, self.stability.recent), numbers, *columns, revisions, first)
+        numbers = np.empty((len(NUMBERS), len(rows)))
+        self._tell((self.lasting.recent, self.stability.recent), rows, sizes, revisions, first, numbers)
         return numbers, self.confidence.take(first, rows, revisions, records, numbers[6:])
 
     def score(self, rows: np.ndarray, sizes: np.ndarray) -> np.ndarray:
@@ -112,15 +110,10 @@ class Numbers:
         return self.confidence.revise(revisions)
 
 
-def rounded(rows: _Rows, sizes: np.ndarray) -> np.ndarray:
+def rounded(rows: np.ndarray | Mapping[str, np.ndarray], sizes: np.ndarray) -> np.ndarray:
     """The numbers of records that are no stream."""
-    numbers = _given(rows)
-    _rounding((), numbers, np.ascontiguousarray(sizes, np.int64))
-    return numbers
-
-
-def _given(rows: _Rows) -> np.ndarray:
     numbers = np.empty((len(NUMBERS), len(rows["probability"])))
     for k in range(3):
         numbers[k] = rows[NUMBERS[k]]
+    _rounding((), numbers, np.ascontiguousarray(sizes, np.int64))
     return numbers

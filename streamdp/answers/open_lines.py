@@ -318,10 +318,10 @@ def as_values(values: Sequence[str]) -> bytes:
 
 def size_of(answer: Assignment) -> int:
     """Bytes that an open answer counts for: as lines have its id, kept fields and values of holes."""
-    if answer.id is None and answer.keep is answer.params is msgspec.UNSET:
-        return AROUND
-    given = b"" if answer.id is None else msgspec.json.encode(answer.id)
-    return AROUND + len(given) + sum(map(len, _more(answer)))
+    size = AROUND if answer.id is None else AROUND + len(msgspec.json.encode(answer.id))
+    if answer.keep is answer.params is msgspec.UNSET:
+        return size
+    return size + sum(map(len, _more(answer)))
 
 
 def _template(answer: Assignment) -> bytes:

@@ -122,7 +122,8 @@ class BeamSearch:
         if longest > self._room:
             longest = int(batch.lengths.max())
         self._fit(longest)
-        self._prepare_output(n)
+        if n > len(self._out.answers):
+            self._prepare_output(n)
         times = np.zeros(n) if batch.times is None else np.ascontiguousarray(batch.times, np.float64)
         vectors = NO_VECTORS if batch.vectors is None else np.ascontiguousarray(batch.vectors, np.float64)
         words = np.ascontiguousarray(batch.words, np.int32)
@@ -179,18 +180,20 @@ class BeamSearch:
     def _prepare_output(self, records: int) -> None:
         out = self._out
         revisions, events = int(out.needs.revisions), int(out.needs.events)
-        if not revisions and not events and records <= len(out.answers):
-            return
         for name, wanted in (("answers", records), ("revisions", 2 * revisions), ("events", 2 * events)):
             held = len(getattr(out, name))
             if held < wanted // (1 if name == "answers" else 2):
                 out = grown(out, "records" if name == "answers" else name, power_of_two(wanted))
         self._out = out
 
+    def make_room(self) -> None:
+        """Enlarge what a kernel that has stopped with status GROW says is too small."""
+        self.state = make_room(self.state, self._out.needs)
+        self._prepare_output(1)
+
     def _clear(self, with_events: bool) -> None:
-        """Nothing is in the buffers."""
+        """Nothing is in the buffers; what is needed, kernels say anew."""
         self._out.counters.clear()
-        self._out.needs.clear()
         self._out.counters.with_events = with_events
 
     def _lasting(self) -> tuple[Any, ...]:
@@ -232,15 +235,15 @@ class BeamSearch:
             self._advance(self._lasting(), records)
             status = int(counters.status)
             if status == GROW:
-                self.state = make_room(self.state, out.needs)
+                self.make_room()
                 continue
             stop = int(counters.done)
-            yield start, stop, out
-            start = stop
-            counters.revisions = counters.events = counters.moves = 0
-            out.needs.clear()
             if status == COMPLETE and stop < n:
                 raise RuntimeError("the beam stopped early: this is a defect of streamdp")
+            yield start, stop, out
+            start = stop
+            if start < n:
+                counters.revisions = counters.events = counters.moves = 0
 
     def score(self, batch: Batch) -> Output:
         """Answer without learning; records as for :meth:`run`. Label -1 means a new cluster."""

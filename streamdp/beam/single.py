@@ -7,7 +7,6 @@ import numpy as np
 from streamdp.beam.data.choice import is_touched
 from streamdp.beam.data.pool import ALIVE
 from streamdp.beam.data.state import GROW, Output
-from streamdp.beam.growth import make_room
 from streamdp.beam.search import BeamSearch
 from streamdp.encode.batch import Batch
 
@@ -59,7 +58,7 @@ class Single:
             if self.out.counters.done:
                 return self.out
             if self.out.counters.status == GROW:
-                self._search.state = make_room(self._search.state, self.out.needs)
+                self._search.make_room()
             self._fit()
 
     def score(self) -> Output:

@@ -25,7 +25,7 @@ from streamdp.decode.decoder import Format
 from streamdp.decode.fields import RefusedError
 from streamdp.decode.log import DOUBTFUL, FIRST, LogLines
 from streamdp.decode.log_reader import LogReader
-from streamdp.decode.texts import TextReader
+from streamdp.decode.texts import FEW, TextReader
 from streamdp.encode.encoders import decoder_of
 from streamdp.errors import ConfigError, Exit
 from streamdp.monitor.metrics import PartitionLag
@@ -304,7 +304,7 @@ class Reader:
             self._decoded.clear()
             self.passed += sum(gap.records for gap in gaps)
         rejected = [Reject(gap.position, GAP, gap.detail, b"") for gap in gaps]
-        if self._texts is not None and not rejected and not self._decoded:
+        if self._texts is not None and len(found) >= FEW and not rejected and not self._decoded:
             rows = found if isinstance(found, Raws) else Raws.of(found)
             if rows:
                 texts = self._texts.read(rows)

@@ -21,6 +21,9 @@ from streamdp.records import Record, Reject
 from streamdp.records.columns import NO_FIELDS, Columns, Texts
 from streamdp.records.raws import Raws
 
+FEW = 16
+"""Events side by side that are worth a kernel; fewer are answered sooner as records."""
+
 _PATIENCE = 8
 """Batches of which a kernel could read nothing, until it is not asked any more."""
 

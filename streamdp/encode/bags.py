@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from streamdp.encode.kernels import OTHER
+from streamdp.encode.kernels import OTHER, Pieces, Spelling, look_up
 from streamdp.encode.stop_words import LANGUAGES
 from streamdp.kernels.jit import entry, kernel
 
@@ -147,8 +147,8 @@ def _flat(
     return n
 
 
-@entry
-def count(
+@kernel
+def _count_all(
     bags: Bags,
     stops: Stops,
     rows: np.ndarray,
@@ -157,11 +157,6 @@ def count(
     more: np.ndarray,
     bounds: np.ndarray,
 ) -> None:
-    """Count the words of texts, but for stop words; one that has no others keeps them.
-
-    A piece of text r is one of ``ids[rows[r]:rows[r + 1]]``: the id of a word; or, as OTHER - k, all the ids
-    ``more[bounds[k]:bounds[k + 1]]``, of which -1 is left out.
-    """
     n, kept, words = 0, 0, bags.spare[0]
     for row in range(texts):
         begin, tokens = n, 0
@@ -182,6 +177,45 @@ def count(
             kept += 1
             bags.offsets[kept] = n
     bags.kept[0] = kept
+
+
+@entry
+def count(
+    bags: Bags,
+    stops: Stops,
+    rows: np.ndarray,
+    ids: np.ndarray,
+    texts: int,
+    more: np.ndarray,
+    bounds: np.ndarray,
+) -> None:
+    """Count the words of texts, but for stop words; one that has no others keeps them.
+
+    A piece of text r is one of ``ids[rows[r]:rows[r + 1]]``: the id of a word; or, as OTHER - k, all the ids
+    ``more[bounds[k]:bounds[k + 1]]``, of which -1 is left out.
+    """
+    _count_all(bags, stops, rows, ids, texts, more, bounds)
+
+
+@entry
+def read(
+    spelling: Spelling,
+    pieces: Pieces,
+    bags: Bags,
+    stops: Stops,
+    text: np.ndarray,
+    begin: int,
+    ends: np.ndarray,
+    more: np.ndarray,
+    bounds: np.ndarray,
+) -> None:
+    """Look up the pieces of texts (see ``look_up``), and count the words of all, where none is strange.
+
+    ``more`` and ``bounds`` are of no ids, as ``count`` takes them.
+    """
+    look_up(spelling, pieces, text, begin, ends)
+    if pieces.found[0] == 0:
+        _count_all(bags, stops, pieces.rows, pieces.ids, ends.shape[0], more, bounds)
 
 
 @entry

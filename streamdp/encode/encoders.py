@@ -170,7 +170,7 @@ def encode_all(
         outcomes.append(chosen.add(record))
         encoder = chosen
     if encoder is not None:
-        outcomes += encoder.add_all(records[len(outcomes) :])
+        outcomes += encoder.add_all(records[len(outcomes) :] if outcomes else records)
     return encoder, outcomes
 
 

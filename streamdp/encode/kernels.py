@@ -182,7 +182,7 @@ def _word(spelling: Spelling, pieces: Pieces, start: int, stop: int) -> int:
     return find(spelling, pieces.lower, start, stop, state)
 
 
-@entry
+@kernel
 def look_up(spelling: Spelling, pieces: Pieces, text: np.ndarray, begin: int, ends: np.ndarray) -> None:
     """Cut texts, which follow each other from ``begin`` on and end at ``ends``, and look the pieces up."""
     n, i, strange = 0, begin, 0

@@ -34,6 +34,7 @@ class VectorEncoder:
     """
 
     sparse = False
+    vocabulary = None
     waits = True
     kind: ClassVar[Kind] = "vectors"
 

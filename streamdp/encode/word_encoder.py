@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from streamdp.encode.bags import count, new_bags
+from streamdp.encode.bags import Bags, count, new_bags, read
 from streamdp.encode.batch import Batch
-from streamdp.encode.kernels import OTHER, UNKNOWN, look_up, new_pieces
+from streamdp.encode.kernels import OTHER, UNKNOWN, new_pieces
 from streamdp.encode.order import refuse
 from streamdp.encode.stop_words import mark
 from streamdp.encode.text import Tokenizer, TooManyTokens
@@ -41,7 +41,7 @@ class WordEncoder(BagEncoder):
         self.tokenizer = tokenizer
         self._strangers: dict[str, int] = {}
         self._pieces, self._bags = new_pieces(0, 0), new_bags(0, 0, 0)
-        self._look_up, self._count = Bound(look_up), Bound(count)
+        self._read, self._count = Bound(read), Bound(count)
 
     def add_all(self, records: Iterable[Record]) -> list[Reject | None]:
         """Append records to the batch, or say of each why it cannot be clustered."""
@@ -85,7 +85,7 @@ class WordEncoder(BagEncoder):
     def _add_tokens(self, texts: Sequence[str]) -> list[int]:
         """Count the words of texts; which of them have none."""
         rows, ids = np.arange(len(texts) + 1), OTHER - np.arange(len(texts), dtype=np.int32)
-        return self._keep(rows, ids, len(texts), *self._numbered(map(self.tokenizer.tokens, texts)))
+        return self._count_words(rows, ids, len(texts), *self._numbered(map(self.tokenizer.tokens, texts)))
 
     def _too_long(self, records: list[Record], texts: list[str]) -> list[Reject | None]:
         """Refuse texts of too many tokens, and empty them."""
@@ -101,20 +101,22 @@ class WordEncoder(BagEncoder):
 
     def _add_pieces(self, letters: np.ndarray, begin: int, ends: np.ndarray) -> list[int]:
         """Count the words of texts that are those of their pieces; which of them have none."""
-        pieces = self._pieces
-        if len(pieces.lower) < len(letters) or len(pieces.rows) <= len(ends):
-            self._pieces = pieces = new_pieces(2 * len(letters), 2 * len(ends))
-        self._look_up((self.vocabulary.spelling, pieces), letters, begin, ends)
+        pieces, texts = self._pieces, len(ends)
+        if len(pieces.lower) < len(letters) or len(pieces.rows) <= texts:
+            self._pieces = pieces = new_pieces(2 * len(letters), 2 * texts)
+        bags = self._room_for(len(pieces.ids), texts)
+        lasting = self.vocabulary.spelling, pieces, bags, self.stops
+        self._read(lasting, letters, begin, ends, _NONE, _BOUNDS)
         strange = int(pieces.found[0])
         if not strange:
-            return self._keep(pieces.rows, pieces.ids, len(ends), _NONE, _BOUNDS)
+            return self._keep(bags, texts)
         places = zip(*pieces.strange[:, :strange].tolist(), strict=True)
         cut, lower = self.tokenizer.of_piece, pieces.lower
         words = (
             (lower[start:stop].tobytes().decode(),) if kind == UNKNOWN else cut(letters[start:stop].tobytes())
             for kind, start, stop in places
         )
-        return self._keep(pieces.rows, pieces.ids, len(ends), *self._numbered(words))
+        return self._count_words(pieces.rows, pieces.ids, texts, *self._numbered(words))
 
     def _numbered(self, tokens: Iterable[Sequence[str]]) -> tuple[np.ndarray, np.ndarray]:
         """The ids of lists of words, -1 where one found no room, and where each list begins and ends."""
@@ -149,17 +151,25 @@ class WordEncoder(BagEncoder):
         if number >= 0:
             marks[number] = mark(word, self.tokenizer.stem)
 
-    def _keep(
-        self, rows: np.ndarray, ids: np.ndarray, texts: int, more: np.ndarray, bounds: np.ndarray
-    ) -> list[int]:
-        """Count words (see ``count``), and keep them; returns which texts have none."""
-        tokens, most = int(rows[texts]) + len(more), self.vocabulary.unknown + len(self._strangers)
-        bags = self._bags
+    def _room_for(self, tokens: int, texts: int) -> Bags:
+        """Bags for so many words of so many texts."""
+        bags, most = self._bags, self.vocabulary.unknown + len(self._strangers)
         if len(bags.words) < tokens or len(bags.lengths) < texts or len(bags.place) < most:
             self._bags = bags = new_bags(
                 max(2 * tokens, len(bags.words)), 2 * texts, max(2 * most, len(bags.place))
             )
+        return bags
+
+    def _count_words(
+        self, rows: np.ndarray, ids: np.ndarray, texts: int, more: np.ndarray, bounds: np.ndarray
+    ) -> list[int]:
+        """Count words (see ``count``), and keep them; returns which texts have none."""
+        bags = self._room_for(int(rows[texts]) + len(more), texts)
         self._count((bags, self.stops), rows, ids, texts, more, bounds)
+        return self._keep(bags, texts)
+
+    def _keep(self, bags: Bags, texts: int) -> list[int]:
+        """Keep the words that a kernel has counted; returns which texts have none."""
         kept = int(bags.kept[0])
         n = int(bags.offsets[kept])
         self._held.append((bags.offsets[: kept + 1].copy(), bags.words[:n].copy(), bags.counts[:n].copy()))

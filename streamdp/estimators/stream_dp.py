@@ -235,7 +235,7 @@ class StreamDP(Clusterer):
 
     def _learn_words(self, x: Any, t: float | None) -> int | None:
         assert self._words is not None
-        answers = self._words.advance([self._record(x, t)])
+        answers = self._words.advance([self._record(self._words, x, t)])
         self._events.extend(answers.events)
         for reject in answers.rejects:
             if reject.reason != "empty":
@@ -243,10 +243,10 @@ class StreamDP(Clusterer):
         fresh = [line.cluster for line in answers.assignments if line.revision == 0]
         return fresh[-1] if fresh else None
 
-    def _record(self, x: Any, t: float | None) -> Record:
+    def _record(self, engine: Engine, x: Any, t: float | None) -> Record:
         """A record of categories, or of words: counts where features are given."""
         if isinstance(x, Mapping):
-            beside = self._blueprint().settings.field_names.vectors
+            beside = engine.settings.field_names.vectors
             x = categories_of(x, beside) if self._kind == CATEGORICAL else counts_of(x)
         return Record(x, {}, time=t)
 
@@ -299,7 +299,7 @@ class StreamDP(Clusterer):
         engine = self._words
         if engine is None or engine.search is None:
             return None, 0.0
-        found = engine.score([self._record(self._without_time(x), None)]).assignments
+        found = engine.score([self._record(engine, self._without_time(x), None)]).assignments
         if not found:
             return None, 0.0
         label = found[0].cluster

@@ -8,6 +8,9 @@ other: each reads the fields that it needs.
 
 from __future__ import annotations
 
+import ctypes
+from collections.abc import Iterator
+from struct import Struct
 from typing import Any
 
 import numba
@@ -21,9 +24,14 @@ from numba.extending import NativeValue, models, register_model, typeof_impl, un
 LEADING = 2
 """Words before the data of an array that say who owns it: nobody, since kernels count no references."""
 
+_NOBODY = (0,) * LEADING
+
 _ADDRESS = ir.IntType(8).as_pointer()
 
-_forms: dict[Any, Any] = {}
+_TOLD_APART = 0x1 | 0x2 | 0x100 | 0x400
+"""Flags of arrays of which a type follows: contiguous in rows and in columns, aligned, writeable."""
+
+_forms: dict[Any, tuple[Struct, HeldType]] = {}
 """By what a type follows from: how values of it are written, and the type. Both take long to find out."""
 
 
@@ -45,11 +53,13 @@ class Held:
         form = form_of(value)
         found = _forms.get(form)
         if found is None:
-            found = _forms[form] = _stored(value), HeldType(numba.typeof(value))
-        stored, kind = found
-        self.kind: Any = kind
-        self._written = np.array(_plain(value), stored)
-        self.address: int = self._written.ctypes.data
+            found = _forms[form] = _written(_stored(value)), HeldType(numba.typeof(value))
+        layout, self.kind = found
+        numbers: list[Any] = []
+        _list(value, numbers)
+        self._written = np.empty(layout.size, np.uint8)
+        layout.pack_into(self._written.data, 0, *numbers)
+        self.address = _address_of(self._written)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """A copy is laid out anew: it is of other arrays."""
@@ -61,8 +71,7 @@ def form_of(value: Any) -> Any:
     if isinstance(value, Held):
         return Held, id(value.kind)  # which lasts, and is one for all of a form
     if isinstance(value, np.ndarray):
-        flags = value.flags
-        return value.dtype, value.ndim, flags.c_contiguous, flags.f_contiguous, flags.writeable, flags.aligned
+        return value.dtype, value.ndim, value.flags.num & _TOLD_APART
     if isinstance(value, tuple):
         return type(value), *map(form_of, value)
     return type(value)
@@ -79,12 +88,43 @@ def _stored(value: Any) -> Any:
     return np.array(value).dtype
 
 
-def _plain(value: Any) -> Any:
-    """What is written there."""
+def _written(stored: np.dtype[Any]) -> Struct:
+    """The same as a format of numbers, one after the other."""
+    parts, end = [], 0
+    for at, code, size in _codes(stored, 0):
+        parts.append(f"{at - end}x{code}")
+        end = at + size
+    return Struct(f"={''.join(parts)}{stored.itemsize - end}x")
+
+
+def _codes(stored: np.dtype[Any], at: int) -> Iterator[tuple[int, str, int]]:
+    """Where the numbers of a type are, what they are, and how many bytes they take."""
+    if stored.fields is not None:
+        for part, begin, *_ in stored.fields.values():
+            yield from _codes(part, at + begin)
+    elif stored.subdtype is not None:
+        yield at, f"{stored.shape[0]}q", stored.itemsize
+    else:
+        yield at, {"b": "?", "i": "q", "f": "d"}[stored.kind], stored.itemsize
+
+
+def _address_of(array: np.ndarray) -> int:
+    """Where its data lies: numpy's C API has that first, behind what all objects have.
+
+    As ``array.ctypes.data``, in a tenth of its time.
+    """
+    return ctypes.c_size_t.from_address(id(array) + object.__basicsize__).value
+
+
+def _list(value: Any, numbers: list[Any]) -> None:
+    """Append what is written there."""
     if isinstance(value, np.ndarray):
-        place = value.__array_interface__["data"][0]
-        return [0] * LEADING + [value.size, value.itemsize, place, *value.shape, *value.strides]
-    return tuple(map(_plain, value)) if isinstance(value, tuple) else value
+        numbers += (*_NOBODY, value.size, value.itemsize, _address_of(value), *value.shape, *value.strides)
+    elif isinstance(value, tuple):
+        for each in value:
+            _list(each, numbers)
+    else:
+        numbers.append(value)
 
 
 class HeldType(types.Type):

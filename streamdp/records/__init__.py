@@ -140,10 +140,12 @@ def written(category: Any) -> str:
 def all_plain(records: Iterable[Any], first: int = 0) -> list[Record | Reject]:
     """The records, those made in Python with plain values, what is none numbered from ``first``.
 
-    What was decoded from bytes is plain.
+    What was decoded from bytes is plain, and so are texts.
     """
     return [
-        record if record.__class__ is Record and record.raw else plain(record, {"record": number})
+        record
+        if record.__class__ is Record and (record.raw or record.value.__class__ is str)
+        else plain(record, {"record": number})
         for number, record in enumerate(records, first)
     ]
 
@@ -290,7 +292,8 @@ class Lines(Sequence[Line]):
         self.parts: list[list[Line] | bytes] = []
         self.read: tuple[int, list[Any]] | None = None  # by ``briefs``, when there were so many lines
         self._count = 0
-        self.extend(lines)
+        if lines:
+            self.extend(lines)
 
     def append(self, line: Line) -> None:
         """Add one as an object."""

@@ -100,16 +100,16 @@ class BeamStream(Stream):
         at = 0
         while at < len(ready):
             search, pending = self._search, self.intake.pending
-            room = REVIEW_EVERY - (self.seq + len(pending)) % REVIEW_EVERY
-            if search is None:
-                room = 1  # each may change what kind of stream this is
+            room = 1  # each may change what kind of stream this is
+            if search is not None:
+                room = REVIEW_EVERY - (search.seq + len(pending)) % REVIEW_EVERY
             again = self.intake.add(ready[at : at + room], answers, warm=search is not None)
             at += room
             if again:
                 self._encode([*again], answers)
             if self._search is None:
                 self._begin(answers)
-            elif self.intake.pending and (self.seq + len(self.intake.pending)) % REVIEW_EVERY == 0:
+            elif at < len(ready) and (self.seq + len(self.intake.pending)) % REVIEW_EVERY == 0:
                 self._run(answers)
 
     def _begin(self, answers: Answers, *, last: bool = False) -> None:
@@ -175,7 +175,7 @@ class BeamStream(Stream):
         answers: Answers,
     ) -> None:
         """Let the beam absorb records, which are encoded; announce what it says."""
-        first, words = search.seq, encoder.vocabulary if isinstance(encoder, BagEncoder) else None
+        first, words = search.seq, encoder.vocabulary
         decided, batch = self.decided(search, records), encoder.take(times)
         labels, sizes = np.zeros(len(records), np.int64), encoder.sizes(batch)
         if words is not None:
