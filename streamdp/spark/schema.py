@@ -193,15 +193,11 @@ def _json(value: Any) -> str | None:
     return msgspec.json.encode(value).decode() if value else None
 
 
-def _words(words: list[tuple[str, int]]) -> list[dict[str, Any]]:
-    return [{"word": word, "count": count} for word, count in words]
-
-
 _AS: dict[str, Callable[[Any], Any]] = {
     "id": str,
     "position": _json,
     "keep": _json,
-    "words": _words,
+    "words": lambda words: [{"word": word, "count": count} for word, count in words],
     "moved": lambda moved: [list(pair) for pair in moved],
 }
 """How values are written that are no column as they are."""
