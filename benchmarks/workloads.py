@@ -18,6 +18,7 @@ import numpy as np
 import psutil
 
 from benchmarks.tables import show as show
+from benchmarks.tables import show_named as show_named
 from streamdp.beam.search import BeamSearch
 from streamdp.encode.batch import Batch
 from streamdp.encode.encoders import tokenizer_of
