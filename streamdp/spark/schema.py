@@ -64,16 +64,7 @@ class Intake:
         """
         decoded = [(row, self._decode(row)) for row in sorted(rows, key=_came)]
         moments = dict(self._moments(decoded))
-        decoded.sort(
-            key=lambda each: (
-                each[0].order,
-                moments[id(each[0])],
-                each[0].topic or "",
-                each[0].partition,
-                each[0].offset,
-                each[0].data,
-            )
-        )
+        decoded.sort(key=lambda each: (each[0].order, moments[id(each[0])], *_came(each[0])))
         kept = [found for _, found in decoded if not (isinstance(found, Reject) and found.reason == JOINED)]
         if self._decoder.log is not None and decoded:  # exceptions whose traces have no frame of one's own
             self._decoder.log.end()
