@@ -11,12 +11,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from benchmarks.quality import PEERS
-from benchmarks.workloads import CHUNK, Document, documents, records_of, show, warm
+from benchmarks.quality import PEERS, answers_of, told_of, truth_of
+from benchmarks.workloads import Document, documents, records_of, show, warm
 from streamdp.beam.looks import adapt as adaptation
 from streamdp.engine import Engine
 from streamdp.priors.adaptation import slopes
-from streamdp.records import Assignment
 from streamdp.scoring.agreement import agreement
 from streamdp.settings import Settings
 
@@ -29,30 +28,13 @@ LONGEST = math.log(1e6)
 """Logarithm of a scale that forgets nothing in these streams."""
 
 
-def truth_of(corpus: Sequence[Document]) -> np.ndarray:
-    """Numbers of the true clusters, -1 where unknown."""
-    codes: dict[str, int] = {}
-    return np.array(
-        [-1 if d.cluster is None else codes.setdefault(str(d.cluster), len(codes)) for d in corpus]
-    )
-
-
 def measured(corpus: Sequence[Document], truth: np.ndarray, settings: Settings) -> tuple[list[float], Engine]:
     """NMI as first announced and of the newest labels, nats a record; and the engine."""
-    records = records_of(list(corpus))
     engine = Engine(settings)
-    first, newest = np.full(len(records), -1), np.full(len(records), -1)
-    for start in range(0, len(records) + CHUNK, CHUNK):  # the last turn ends the stream
-        part = records[start : start + CHUNK]
-        for line in (engine.advance(part) if part else engine.finish()).lines:
-            if isinstance(line, Assignment):
-                at = line.position["line"] - 1
-                newest[at] = line.cluster
-                if line.revision == 0:
-                    first[at] = line.cluster
+    first, newest = told_of(answers_of(engine, records_of(corpus)), len(corpus))
     scored = (truth >= 0) & (newest >= 0)
     nmi = [agreement(labels[scored], truth[scored]).nmi for labels in (first, newest)]
-    return [*nmi, engine.log_evidence / len(records)], engine
+    return [*nmi, engine.log_evidence / len(corpus)], engine
 
 
 def fitted(truth: np.ndarray, start: int = 1000) -> tuple[float, float]:

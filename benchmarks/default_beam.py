@@ -14,10 +14,10 @@ from typing import NamedTuple
 import msgspec
 import numpy as np
 
-from benchmarks.quality import truth_of
-from benchmarks.workloads import CHUNK, digits, documents, drifting_mixture, mnist, segments, show, warm
+from benchmarks.quality import answers_of, told_of, truth_of
+from benchmarks.workloads import digits, documents, drifting_mixture, mnist, segments, show, show_named, warm
 from streamdp.engine import Engine
-from streamdp.records import Assignment, Record
+from streamdp.records import Record
 from streamdp.scoring.agreement import agreement
 from streamdp.settings import Settings
 
@@ -66,20 +66,14 @@ def run(records: Sequence[Record], truth: np.ndarray, width: int, seed: int) -> 
     """Read a set in one of its orders."""
     order = order_of(len(records), seed)
     placed = [
-        msgspec.structs.replace(records[j], time=records[i].time, position={"line": i})
+        msgspec.structs.replace(records[j], time=records[i].time, position={"line": i + 1})
         for i, j in enumerate(order.tolist())
     ]
     engine = Engine(Settings(beam=width))
     started = time.process_time()
-    answers = [engine.advance(placed[i : i + CHUNK]) for i in range(0, len(placed), CHUNK)]
-    answers.append(engine.finish())
+    answers = answers_of(engine, placed)
     seconds = time.process_time() - started
-    first, newest = np.full((2, len(records)), -1)
-    for line in (line for answer in answers for line in answer.lines):
-        if isinstance(line, Assignment):
-            newest[line.position["line"]] = line.cluster
-            if not line.revision:
-                first[line.position["line"]] = line.cluster
+    first, newest = told_of(answers, len(records))
     known = (truth[order] >= 0) & (newest >= 0)
     announced, revised = (agreement(labels[known], truth[order][known]) for labels in (first, newest))
     evidence = engine.log_evidence / len(records)
@@ -102,7 +96,7 @@ def main() -> None:
     options = parser.parse_args()
     warm()
     means: dict[str, dict[int, Seen]] = {}
-    rows: list[tuple[object, ...]] = []
+    rows = list[dict[str, object]]()
     for name in options.sets:
         records, truth = read(name)
         means[name] = {}
@@ -111,19 +105,18 @@ def main() -> None:
             mean = means[name][width] = Seen(*np.mean(seen, axis=0).tolist())
             spread = np.std([each.newest for each in seen], ddof=1) if len(seen) > 1 else 0.0
             rows.append(
-                (
-                    name,
-                    width,
-                    f"{mean.first:.4f}",
-                    f"{mean.newest:.4f}",
-                    f"± {spread:.4f}",
-                    f"{mean.rand:.3f}",
-                    f"{mean.evidence:,.3f}",
-                    f"{mean.cost:.1f}",
-                )
+                {
+                    "set": name,
+                    "beam": width,
+                    "NMI first": f"{mean.first:.4f}",
+                    "newest": f"{mean.newest:.4f}",
+                    "of orders": f"± {spread:.4f}",
+                    "ARI": f"{mean.rand:.3f}",
+                    "nats a record": f"{mean.evidence:,.3f}",
+                    "us a record": f"{mean.cost:.1f}",
+                }
             )
-    head = ("set", "beam", "NMI first", "newest", "of orders", "ARI", "nats a record", "us a record")
-    show(f"by beam width, means of {options.orders} orders", head, rows)
+    show_named(f"by beam width, means of {options.orders} orders", rows)
     judged = []
     for name, of in means.items() if len(means) > 1 else ():
         width = chosen(means, name, options.beams)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import argparse
-import time
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -14,10 +13,12 @@ from benchmarks.workloads import (
     feed,
     median_of,
     mnist,
+    predicted,
     show,
     timed,
     vector_search,
     warm,
+    windowed,
 )
 from streamdp.beam.search import BeamSearch
 from streamdp.encode.batch import Batch
@@ -70,24 +71,6 @@ def new_search(case: Case) -> BeamSearch:
     return vector_search(case.settings, build_prior(case.settings, False), likelihood)
 
 
-def windowed(labels: np.ndarray, truth: np.ndarray) -> float:
-    """Mean ARI of disjoint windows."""
-    starts = range(0, labels.shape[0] - WINDOW + 1, WINDOW)
-    return float(np.mean([agreement(labels[i : i + WINDOW], truth[i : i + WINDOW]).ari for i in starts]))
-
-
-def peer(model: Any, case: Case, records: int) -> tuple[float, np.ndarray]:
-    """CPU seconds of predicting, then learning, record by record; and the predictions."""
-    rows = [dict(enumerate(row)) for row in case.vectors[:records].tolist()]
-    labels = np.zeros(records, np.int64)
-    started = time.process_time()
-    for i, row in enumerate(rows):
-        if i > 0:
-            labels[i] = model.predict_one(row)
-        model.learn_one(row)
-    return time.process_time() - started, labels
-
-
 def row_of(name: str, records: int, seconds: float, ratio: float | None, *rest: object) -> tuple[object, ...]:
     """A line of the table."""
     shown = "" if ratio is None else f"{ratio:,.0f}"
@@ -109,7 +92,7 @@ def report(case: Case, runs: int, peer_records: int) -> None:
         "River DenStream": DenStream(epsilon=case.radius, decaying_factor=0.01, beta=0.5, mu=2.5),
     }
     for name, model in peers.items():
-        taken, guesses = peer(model, case, peer_records)
+        guesses, taken = predicted(model, case.vectors[:peer_records])
         ratio = (n / seconds) / (peer_records / taken)
         rows.append(row_of(name, peer_records, taken, ratio, *quality(guesses, case.truth[:peer_records])))
     live = search.counters()["clusters_live"]
@@ -131,7 +114,7 @@ def timed_feed(case: Case, batches: list[Batch]) -> float:
 def quality(labels: np.ndarray, truth: np.ndarray) -> tuple[str, str, str]:
     """NMI, ARI and windowed ARI, as shown."""
     over = agreement(labels, truth)
-    return f"{over.nmi:.3f}", f"{over.ari:.3f}", f"{windowed(labels, truth):.3f}"
+    return f"{over.nmi:.3f}", f"{over.ari:.3f}", f"{windowed(labels, truth, WINDOW):.3f}"
 
 
 def main() -> None:

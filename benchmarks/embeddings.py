@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from benchmarks.workloads import chunks, documents, feed, median_of, show, timed, vector_search
+from benchmarks.workloads import chunks, documents, feed, median_of, predicted, show, timed, vector_search
 from streamdp.beam.search import BeamSearch
 from streamdp.encode.batch import Batch
 from streamdp.engine import Engine
@@ -201,14 +201,7 @@ def ours(vectors: np.ndarray, **given: Any) -> Answer:
 
 def river(model: Any, vectors: np.ndarray) -> Answer:
     """Predicting, then learning, record by record."""
-    rows = [dict(enumerate(row)) for row in vectors.tolist()]
-    labels = np.zeros(len(rows), np.int64)
-    started = time.process_time()
-    for i, row in enumerate(rows):
-        if i > 0:
-            labels[i] = model.predict_one(row)
-        model.learn_one(row)
-    return Answer(labels, time.process_time() - started)
+    return Answer(*predicted(model, vectors))
 
 
 def birch_at_once(vectors: np.ndarray, threshold: float, clusters: int | None = None) -> Answer:

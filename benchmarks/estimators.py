@@ -15,7 +15,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 import streamdp
-from benchmarks.workloads import digits, drifting_mixture, median_of, segments, show
+from benchmarks.workloads import digits, drifting_mixture, median_of, segments, show, windowed
 from streamdp.scoring.agreement import agreement
 
 
@@ -81,12 +81,6 @@ def run(model: Any, rows: list[dict[Any, float]]) -> tuple[np.ndarray, float]:
         model.learn_one(row)
     seconds = time.process_time() - started
     return np.array([-1 if label is None else label for label in labels], np.int64), seconds
-
-
-def windowed(labels: np.ndarray, truth: np.ndarray, window: int) -> float:
-    """Mean ARI of disjoint windows."""
-    starts = range(0, len(truth) - window + 1, window)
-    return float(np.mean([agreement(labels[i : i + window], truth[i : i + window]).ari for i in starts]))
 
 
 def rates(events: int = 20_000) -> None:

@@ -7,7 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from benchmarks.workloads import CHUNK, Document, documents, records_of, show, warm
+from benchmarks.quality import answers_of
+from benchmarks.workloads import Document, documents, records_of, show, warm
 from streamdp.answers.confidence import Confidence
 from streamdp.engine import Engine
 from streamdp.records import Assignment
@@ -38,9 +39,7 @@ class Told(NamedTuple):
 
 def told_of(corpus: list[Document], width: int) -> Told:
     """Run the default settings over a corpus."""
-    records, engine = records_of(corpus), Engine(Settings(beam=width))
-    answers = [engine.advance(records[i : i + CHUNK]) for i in range(0, len(records), CHUNK)]
-    answers.append(engine.finish())
+    answers = answers_of(Engine(Settings(beam=width)), records_of(corpus))
     topics = {str(d.cluster): 0 for d in corpus if d.cluster is not None}
     codes = {topic: i for i, topic in enumerate(topics)}
     first: dict[int, Assignment] = {}

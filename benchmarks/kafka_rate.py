@@ -19,7 +19,7 @@ import msgspec
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
-from broker.process import Broker
+from broker.process import running
 from broker.topics import make_topic, produce
 
 from benchmarks.workloads import show
@@ -59,14 +59,9 @@ def consumed(bootstrap: str, topic: str, folder: Path, beam: int, output: str | 
 
 def rates(count: int, beams: Sequence[int] = (8, 1)) -> list[tuple[str, float]]:
     """Seconds of the bare consumer, then of ours, each with its name."""
-    with tempfile.TemporaryDirectory() as name:
+    with tempfile.TemporaryDirectory() as brokers, tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        (folder / "broker").mkdir()
-        broker = Broker(folder / "broker")
-        broker.format()
-        broker.start()
-        try:
-            broker.wait()
+        with running(Path(brokers)) as broker:
             topic = make_topic(broker.bootstrap, PARTITIONS)
             encode = msgspec.json.encode
             items = ((i % PARTITIONS, encode(item)) for i, item in enumerate(demo_stream(count, 1)))
@@ -76,8 +71,6 @@ def rates(count: int, beams: Sequence[int] = (8, 1)) -> list[tuple[str, float]]:
                 output = make_topic(broker.bootstrap, 1) if to == "topic" else None
                 seconds = consumed(broker.bootstrap, topic, folder, beam, output)
                 found.append((f"consume to a {to}, beam {beam}", seconds))
-        finally:
-            broker.stop()
     return found
 
 

@@ -16,7 +16,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
-from broker.process import Broker
+from broker.process import running
 from broker.topics import make_topic
 from streamdp_connectors.kafka.delivery import Delivery
 from streamdp_connectors.kafka.sink import KafkaSink
@@ -67,29 +67,22 @@ def main() -> None:
     parser.add_argument("--records", type=int, default=300_000)
     count = parser.parse_args().records
     rows = []
-    with tempfile.TemporaryDirectory() as name:
-        broker = Broker(Path(name))
-        broker.format()
-        broker.start()
-        try:
-            broker.wait()
-            ways = {
-                "KafkaProducer.send": one_by_one(broker.bootstrap, count),
-                "batches, in transactions": at_once(broker.bootstrap, True),
-                "batches, without": at_once(broker.bootstrap, False),
-            }
-            for what, (write, finish) in ways.items():
-                all_cpu, own = time.process_time(), 0.0
-                for first in range(0, count, AT_ONCE):
-                    lines = [LINE % (i, i, i) for i in range(first, first + AT_ONCE)]
-                    began = time.thread_time()
-                    write(lines)
-                    own += time.thread_time() - began
-                finish()
-                spent = time.process_time() - all_cpu
-                rows.append((what, f"{1e6 * spent / count:.1f}", f"{1e6 * own / count:.1f}"))
-        finally:
-            broker.stop()
+    with tempfile.TemporaryDirectory() as name, running(Path(name)) as broker:
+        ways = {
+            "KafkaProducer.send": one_by_one(broker.bootstrap, count),
+            "batches, in transactions": at_once(broker.bootstrap, True),
+            "batches, without": at_once(broker.bootstrap, False),
+        }
+        for what, (write, finish) in ways.items():
+            all_cpu, own = time.process_time(), 0.0
+            for first in range(0, count, AT_ONCE):
+                lines = [LINE % (i, i, i) for i in range(first, first + AT_ONCE)]
+                began = time.thread_time()
+                write(lines)
+                own += time.thread_time() - began
+            finish()
+            spent = time.process_time() - all_cpu
+            rows.append((what, f"{1e6 * spent / count:.1f}", f"{1e6 * own / count:.1f}"))
     show(f"{count:,} records to a topic, CPU us each", ["how", "all threads", "the stream's own"], rows)
 
 

@@ -13,6 +13,7 @@ from benchmarks.papers import (
     Figures,
     Problem,
     digits,
+    greedy,
     millions,
     refined,
     searched,
@@ -24,7 +25,7 @@ from benchmarks.workloads import median_of, show, timed
 from streamdp.offline.chain import Chain
 from streamdp.offline.samplers import Gibbs
 from streamdp.offline.schedule import Hybrid
-from streamdp.offline.starts import Order, order_of, random_clusters, sequential
+from streamdp.offline.starts import Order, order_of, random_clusters
 
 CLUSTERS = 100
 """Clusters that refinement from a random start begins with."""
@@ -58,23 +59,16 @@ def row(name: str, f: Figures, seconds: float, goal: str = "", met: bool | None 
     return (name, f.clusters, millions(f.loss), millions(f.objective), f"{seconds:.3f}", goal, verdict(met))
 
 
-def greedy(problem: Problem, order: Order, count_prior: bool) -> tuple[Figures, float]:
-    """One pass that never looks back, and its CPU seconds."""
-    chain = problem.chain()
-    seconds = timed(lambda: sequential(chain, order=order, count_prior=count_prior))
-    return problem.figures(chain), seconds
-
-
 def passes(problem: Problem, size: Size) -> Iterator[Row]:
     """Greedy search and beams, in one pass."""
     goal = f"{millions(size.paper)} +- {WITHIN:.0%}"
     orders: tuple[Order, ...] = ("descending", "random")
     for order in orders:
-        f, seconds = greedy(problem, order, True)
+        f, seconds = greedy(problem, order, count_prior=True)
         yield row(f"count prior, {order}", f, seconds, goal, abs(f.loss / size.paper - 1) <= WITHIN)
-    f, seconds = greedy(problem, "ascending", True)
+    f, seconds = greedy(problem, "ascending", count_prior=True)
     yield row("count prior, ascending", f, seconds)
-    f, seconds = greedy(problem, "ascending", False)
+    f, seconds = greedy(problem, "ascending")
     yield row("CRP, ascending", f, seconds)
     shuffled = order_of(problem.chain(), "random")
     for width in sorted({1, 16, size.widest}):
@@ -168,7 +162,8 @@ def main() -> None:
     for n in options.sizes:
         problem = digits(n)
         warm(problem, Gibbs(), many_splits())
-        greedy(Problem(problem.data.take(np.arange(20)), problem.likelihood, problem.prior), "given", True)
+        few = Problem(problem.data.take(np.arange(20)), problem.likelihood, problem.prior)
+        greedy(few, "given", count_prior=True)
         show(f"MNIST {n:,}, one pass: NLL and J in millions of nats", columns, passes(problem, SIZES[n]))
         show(f"MNIST {n:,}, {SIZES[n].rounds} rounds", columns, refinements(problem, SIZES[n]))
     show("CPU seconds", ("", "seconds", "goal", "met"), speed(options.runs))

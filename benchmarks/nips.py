@@ -12,6 +12,7 @@ from benchmarks.papers import (
     Figures,
     Problem,
     allocated,
+    greedy,
     millions,
     nips,
     permuted,
@@ -21,11 +22,11 @@ from benchmarks.papers import (
     verdict,
     warm,
 )
-from benchmarks.workloads import show, timed
+from benchmarks.workloads import show
 from streamdp.beam.data.state import MAX_SLACK
 from streamdp.offline.chain import Chain
 from streamdp.offline.samplers import Gibbs, Move
-from streamdp.offline.starts import Order, one_cluster, order_of, random_clusters, sequential, singletons
+from streamdp.offline.starts import one_cluster, order_of, random_clusters, singletons
 
 PAPER = {"ascending": "2.4407", "random": "2.4489", "descending": "2.4740"}
 """NLL in millions of nats of Daume's search, which took 21 s; ascending, it found 14 clusters."""
@@ -50,13 +51,6 @@ def row(
     """A line of the first table."""
     cells = (millions(f.loss), millions(f.objective), f"{seconds:.3f}" if seconds else "")
     return (name, f.clusters, *cells, paper, goal, verdict(met))
-
-
-def greedy(problem: Problem, order: Order, seed: int = 0, count_prior: bool = False) -> tuple[Figures, float]:
-    """One pass that never looks back, and its CPU seconds."""
-    chain = problem.chain(seed=seed)
-    seconds = timed(lambda: sequential(chain, order=order, count_prior=count_prior))
-    return problem.figures(chain), seconds
 
 
 def passes(problem: Problem) -> Iterator[Row]:

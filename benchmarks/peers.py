@@ -31,14 +31,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from benchmarks.embeddings import FITTED, birch_at_once, directions, lsa_of
-from benchmarks.estimators import STREAMS, models, run, windowed
+from benchmarks.estimators import STREAMS, models, run
 from benchmarks.inside import streamed
 from benchmarks.log_lines import SETS, accuracy, log_lines
 from benchmarks.logs import codes, drained
 from benchmarks.peers_picture import Point, draw
 from benchmarks.quality import labels_of, truth_of
 from benchmarks.textclust import of_the_paper
-from benchmarks.workloads import CHUNK, Document, documents, show, warm
+from benchmarks.workloads import CHUNK, Document, documents, show, warm, windowed
 from streamdp.engine import Engine
 from streamdp.scoring.agreement import agreement
 from streamdp.settings import Settings

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 import msgspec
 import numpy as np
 
-from benchmarks.workloads import CHUNK, Document, documents, records_of, show, warm
+from benchmarks.workloads import CHUNK, Document, documents, records_of, show_named, warm
 from streamdp.engine import Engine
 from streamdp.records import Answers, Assignment, Record
 from streamdp.scoring.agreement import agreement
@@ -54,11 +54,16 @@ def labels_of(
     records = formed(corpus, form)
     engine = Engine(settings)
     started = time.process_time()
-    answers = [engine.advance(records[i : i + CHUNK]) for i in range(0, len(records), CHUNK)]
-    answers.append(engine.finish())
+    answers = answers_of(engine, records)
     seconds = time.process_time() - started
     first, newest = told_of(answers, len(records))
     return first, newest, len(np.unique(newest[newest >= 0])), seconds
+
+
+def answers_of(engine: Engine, records: list[Record]) -> list[Answers]:
+    """All answers to a stream, to its end."""
+    answers = [engine.advance(records[i : i + CHUNK]) for i in range(0, len(records), CHUNK)]
+    return [*answers, engine.finish()]
 
 
 def told_of(answers: Iterable[Answers], n: int) -> tuple[np.ndarray, np.ndarray]:
@@ -89,7 +94,7 @@ def main() -> None:
     parser.add_argument("--forms", nargs="+", default=["text"], choices=list(FORMS), help="see FORMS")
     options = parser.parse_args()
     warm()
-    rows: list[tuple[object, ...]] = []
+    rows = list[dict[str, object]]()
     for name in options.corpora:
         corpus = documents(name)
         truth = truth_of(corpus)
@@ -101,37 +106,21 @@ def main() -> None:
             scored = (truth >= 0) & (newest >= 0)
             announced, revised = (agreement(x[scored], truth[scored]) for x in (first, newest))
             rows.append(
-                (
-                    name,
-                    width,
-                    form,
-                    f"{announced.nmi:.3f}",
-                    f"{revised.nmi:.3f}",
-                    f"{revised.ari:.3f}",
-                    found,
-                    int(truth.max()) + 1,
-                    "-" if stream is None else f"{stream:.3f} {stream_name}",
-                    "-" if batch is None else f"{batch:.3f} {batch_name}",
-                    f"{len(corpus) / seconds:,.0f}",
-                )
+                {
+                    "corpus": name,
+                    "beam": width,
+                    "form": form,
+                    "NMI first": f"{announced.nmi:.3f}",
+                    "newest": f"{revised.nmi:.3f}",
+                    "ARI": f"{revised.ari:.3f}",
+                    "found": found,
+                    "true": int(truth.max()) + 1,
+                    "best stream peer": "-" if stream is None else f"{stream:.3f} {stream_name}",
+                    "best batch": "-" if batch is None else f"{batch:.3f} {batch_name}",
+                    "rec / CPU s": f"{len(corpus) / seconds:,.0f}",
+                }
             )
-    show(
-        "default settings, text in, labels out",
-        (
-            "corpus",
-            "beam",
-            "form",
-            "NMI first",
-            "newest",
-            "ARI",
-            "found",
-            "true",
-            "best stream peer",
-            "best batch",
-            "rec / CPU s",
-        ),
-        rows,
-    )
+    show_named("default settings, text in, labels out", rows)
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ import time
 
 import numpy as np
 
-from benchmarks.quality import PEERS
+from benchmarks.quality import PEERS, truth_of
 from benchmarks.workloads import CHUNK, documents, records_of, show, warm
 from streamdp.engine import Engine
 from streamdp.offline.plan import Plan
@@ -54,20 +54,16 @@ def main() -> None:
     for name in options.corpora:
         corpus = documents(name)[: options.records]
         engine, places, before = streamed(records_of(corpus), Settings(retain=options.retain))
-        truth = np.unique([str(corpus[i].cluster) for i in places.tolist()], return_inverse=True)[1]
+        truth = truth_of([corpus[i] for i in places.tolist()])
         for sweeps in options.sweeps:
             began = time.process_time()
             found = refine(engine, Plan("gibbs", rounds=sweeps, seconds=None, hyper=False))
             seconds = time.process_time() - began
             labels, free = after(found, before), found.task.seqs
             scores = [
-                f"{agreement(x, t).nmi:.3f}"
-                for x, t in (
-                    (before, truth),
-                    (labels, truth),
-                    (before[free], truth[free]),
-                    (labels[free], truth[free]),
-                )
+                f"{agreement(each[among], truth[among]).nmi:.3f}"
+                for among in (slice(None), free)
+                for each in (before, labels)
             ]
             rows.append(
                 (
@@ -81,23 +77,8 @@ def main() -> None:
                     f"{seconds:.1f}",
                 )
             )
-    show(
-        "default settings, refined by link Gibbs",
-        (
-            "corpus",
-            "sweeps",
-            "free",
-            "anchors",
-            "changes",
-            "NMI",
-            "refined",
-            "of free",
-            "refined",
-            "nats",
-            "CPU s",
-        ),
-        rows,
-    )
+    columns = "free", "anchors", "changes", "NMI", "refined", "of free", "refined", "nats", "CPU s"
+    show("default settings, refined by link Gibbs", ("corpus", "sweeps", *columns), rows)
 
 
 if __name__ == "__main__":

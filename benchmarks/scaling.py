@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from benchmarks.workloads import ShortTexts, chunks, feed, show, timed, warm, word_search
+from benchmarks.workloads import ShortTexts, chunks, feed, show_named, timed, warm, word_search
 from streamdp.beam.search import BeamSearch
 from streamdp.encode.batch import Batch
 from streamdp.settings import Settings
@@ -150,34 +150,20 @@ def main() -> None:
     for width in options.beams:
         points = found[width] = [by_width[width] for by_width in measured]
         rows = [
-            (
-                f"{p.clusters:,}",
-                p.live,
-                p.grown,
-                f"{p.cost:.1f}",
-                f"{p.scoring:.1f}",
-                f"{p.postings:,.0f}",
-                f"{p.touched:,.0f}",
-                p.classes,
-                f"{p.copies:.1f}",
-            )
+            {
+                "topics": f"{p.clusters:,}",
+                "live": p.live,
+                "live after": p.grown,
+                "us / record": f"{p.cost:.1f}",
+                "scoring alone": f"{p.scoring:.1f}",
+                "postings": f"{p.postings:,.0f}",
+                "touched": f"{p.touched:,.0f}",
+                "size classes": p.classes,
+                "copies": f"{p.copies:.1f}",
+            }
             for p in points
         ]
-        show(
-            f"beam {width}, {options.records:,} records at each K",
-            (
-                "topics",
-                "live",
-                "live after",
-                "us / record",
-                "scoring alone",
-                "postings",
-                "touched",
-                "size classes",
-                "copies",
-            ),
-            rows,
-        )
+        show_named(f"beam {width}, {options.records:,} records at each K", rows)
         if len(points) > 1:
             last = exponent(points[-2:])
             whole = exponent(points)

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import msgspec
 import numpy as np
 
-from benchmarks.quality import labels_of, told_of
+from benchmarks.quality import labels_of, told_of, truth_of
 from benchmarks.workloads import CHUNK, Document, documents, records_of, show, warm
 from streamdp.encode.encoders import encode_all
 from streamdp.encode.words import cut as words_of
@@ -81,7 +81,7 @@ def main() -> None:
     rows: list[tuple[object, ...]] = []
     for name in options.corpora:
         corpus = documents(name)
-        truth = np.unique([str(each.cluster) for each in corpus], return_inverse=True)[1]
+        truth = truth_of(corpus)
         for shards in [0, *options.shards]:
             ran = in_shards(corpus, shards, options.beam) if shards else alone(corpus, options.beam)
             n, used = len(corpus), ran.first >= 0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from rich.console import Console
 from rich.table import Table
@@ -17,3 +17,8 @@ def show(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -
     for row in rows:
         table.add_row(*(f"{cell:,}" if isinstance(cell, int) else str(cell) for cell in row))
     Console(width=None if sys.stdout.isatty() else 120).print(table)
+
+
+def show_named(title: str, rows: Sequence[Mapping[str, object]]) -> None:
+    """The same of rows that name their columns, all of them alike."""
+    show(title, list(rows[0]), [list(row.values()) for row in rows])

@@ -22,6 +22,7 @@ from benchmarks.workloads import (
     segments,
     show,
     vector_search,
+    windowed,
 )
 from streamdp.beam.search import BeamSearch
 from streamdp.encode.batch import Batch
@@ -186,10 +187,9 @@ RULES: dict[str, Rule] = {
 
 def figures(labels: np.ndarray, truth: np.ndarray, window: int) -> tuple[str, ...]:
     """Windowed ARI, ARI, NMI and clusters, as shown."""
-    starts = range(0, len(labels) - window + 1, window)
-    windowed = np.mean([agreement(labels[i : i + window], truth[i : i + window]).ari for i in starts])
     over = agreement(labels, truth)
-    return f"{windowed:.3f}", f"{over.ari:.3f}", f"{over.nmi:.3f}", f"{len(np.unique(labels))}"
+    shown = (f"{value:.3f}" for value in (windowed(labels, truth, window), over.ari, over.nmi))
+    return *shown, f"{len(np.unique(labels))}"
 
 
 def report(names: list[str], beam: int) -> None:

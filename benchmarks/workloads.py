@@ -18,6 +18,7 @@ import numpy as np
 import psutil
 
 from benchmarks.tables import show as show
+from benchmarks.tables import show_named as show_named
 from streamdp.beam.search import BeamSearch
 from streamdp.encode.batch import Batch
 from streamdp.encode.encoders import tokenizer_of
@@ -26,6 +27,7 @@ from streamdp.encode.word_encoder import WordEncoder
 from streamdp.likelihoods.base import Likelihood
 from streamdp.priors.base import Prior
 from streamdp.records import Record
+from streamdp.scoring.agreement import agreement
 from streamdp.settings import Settings
 from streamdp.settings.assemble import build_likelihood, build_model, build_prior
 
@@ -222,6 +224,27 @@ def feed(search: BeamSearch, batches: Iterable[Batch]) -> np.ndarray:
         for start, stop, out in search.run(batch):
             labels.append(out.answers["label"][start:stop].copy())
     return np.concatenate(labels)
+
+
+# ---------------------------------------------------------------- peers, and what is judged
+
+
+def predicted(model: Any, vectors: np.ndarray) -> tuple[np.ndarray, float]:
+    """Labels of a model of River that predicts, then learns, record by record; and the CPU seconds."""
+    rows = [dict(enumerate(row)) for row in vectors.tolist()]
+    labels = np.zeros(len(rows), np.int64)
+    started = time.process_time()
+    for i, row in enumerate(rows):
+        if i > 0:
+            labels[i] = model.predict_one(row)
+        model.learn_one(row)
+    return labels, time.process_time() - started
+
+
+def windowed(labels: np.ndarray, truth: np.ndarray, window: int) -> float:
+    """Mean ARI of disjoint windows."""
+    starts = range(0, len(truth) - window + 1, window)
+    return float(np.mean([agreement(labels[i : i + window], truth[i : i + window]).ari for i in starts]))
 
 
 @cache

@@ -15,7 +15,7 @@ from receiver import Handler, Webhook, hang, unused_port
 
 from streamdp.alerts import forms, outbox, send
 from streamdp.alerts.forms import as_alertmanager, as_json, as_slack, link_of, path_of, sentence
-from streamdp.alerts.outbox import Outbox, Told, without
+from streamdp.alerts.outbox import Outbox, Told
 from streamdp.alerts.send import Receiver, Sender, SendError
 from streamdp.errors import ConfigError
 from streamdp.settings.alerts import Alert
@@ -324,20 +324,6 @@ def test_a_link_in_its_place_is_not_followed(tmp_path: Path, caplog: pytest.LogC
     assert (tmp_path / "theirs").read_text() == "theirs\n"
     assert "it is a link" in caplog.text
     assert [each.story for each in box.next("ops", 9)] == [1]
-
-
-def test_records_can_be_removed_from_what_waits(tmp_path: Path) -> None:
-    box = Outbox(tmp_path, ["ops"])
-    box.add([told(1, record="n1"), told(2, record="n2"), told(3)])
-    assert without(tmp_path, lambda one: one.record == "n1" or one.seq == 3) == 2
-    assert b"n1" not in box.path.read_bytes()
-    assert b"storm 1" not in box.path.read_bytes()
-    assert b"storm 3" not in box.path.read_bytes()
-    again = Outbox(tmp_path, ["ops"])
-    again.add([told(1, record="n1")])  # read again: it is not told after all
-    assert [each.story for each in again.next("ops", 9)] == [2]
-    assert without(tmp_path / "none", lambda one: True) == 0
-    assert not (tmp_path / "none").exists()
 
 
 # ---------------------------------------------------------------- formats

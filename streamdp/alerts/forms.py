@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
+from html import escape
 from typing import Any
 
 import msgspec
@@ -74,11 +75,11 @@ def as_slack(name: str, told: Sequence[Told], link: Link) -> bytes:
     """A message of text, as Slack, Mattermost and others take it at an incoming webhook."""
     lines = []
     for one in told[:SHOWN]:
-        text, where = _escaped(sentence(one)), link(one)
+        text, where = escape(sentence(one), quote=False), link(one)
         lines.append(f"{text} (<{where}|page>)" if where else text)
     if len(told) > SHOWN:
         lines.append(f"and {len(told) - SHOWN} more")
-    return msgspec.json.encode({"text": "\n".join([f"*{_escaped(name)}*", *lines])})
+    return msgspec.json.encode({"text": "\n".join([f"*{escape(name, quote=False)}*", *lines])})
 
 
 def as_alertmanager(name: str, told: Sequence[Told], link: Link, now: float) -> bytes:
@@ -127,10 +128,6 @@ def path_of(form: Form, path: str) -> str:
 def _plain(told: Told) -> Mapping[str, Any]:
     found: dict[str, Any] = msgspec.to_builtins(told)
     return {name: value for name, value in found.items() if name != "alert"}
-
-
-def _escaped(text: str) -> str:
-    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
 def _iso(moment: float) -> str:

@@ -19,7 +19,7 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from streamdp.safe_files import create, open_regular
+from streamdp.safe_files import open_regular, written_anew
 
 _log = logging.getLogger("streamdp")
 
@@ -193,19 +193,6 @@ class Outbox:
                 if later:
                     self._append([Done(alert=name, forgotten=later)])
 
-    def remove(self, gone: Callable[[Told], bool]) -> int:
-        """Remove what waits, for good and from the file too; how many were removed."""
-        with self.changed:
-            removed = 0
-            for waiting in self._by.values():
-                kept = deque(one for one in waiting.queue if not gone(one))
-                removed += len(waiting.queue) - len(kept)
-                waiting.queue = kept
-            self._unwritten = []
-            self._write_anew()
-            self.changed.notify_all()
-        return removed
-
     def waiting(self) -> dict[str, int]:
         """How many wait, by alert."""
         with self.changed:
@@ -222,12 +209,8 @@ class Outbox:
         """Wait until what was taken in outlives the machine, as far as it can be written."""
         with self.changed:
             self._append([])
-            with contextlib.suppress(OSError):
-                file = open_regular(self.path, os.O_WRONLY)
-                try:
-                    os.fsync(file)
-                finally:
-                    os.close(file)
+            with contextlib.suppress(OSError), open(open_regular(self.path), "rb") as file:
+                os.fsync(file.fileno())
 
     def _append(self, lines: Sequence[Told | Done]) -> None:
         self._unwritten += lines
@@ -257,13 +240,8 @@ class Outbox:
         fresh = self.path.with_name(f"{NAME}.tmp")
         lines = list(self._live())
         try:
-            fresh.unlink(missing_ok=True)
-            file = create(fresh)
-            try:
-                _write(file, _encode_lines(lines))
-                os.fsync(file)
-            finally:
-                os.close(file)
+            with written_anew(fresh) as file:
+                file.write(_encode_lines(lines))
             fresh.rename(self.path)
         except OSError as error:
             _log.warning("%s: cannot be written anew: %s", self.path, error.strerror or error)
@@ -311,32 +289,15 @@ class Outbox:
             waiting.known.pop(key, None)
 
 
-def without(folder: str | os.PathLike[str], gone: Callable[[Told], bool]) -> int:
-    """Remove what waits in the outbox of a folder that no process runs with; how many were removed.
-
-    Examples
-    --------
-    >>> without("no/such/folder", lambda told: told.record == "n5")
-    0
-    """
-    if not (Path(folder) / NAME).exists():
-        return 0
-    return Outbox(folder, ()).remove(gone)
-
-
 def _write_whole(file: int, data: bytes) -> None:
     """Append all of it, or nothing: half a line would spoil the next."""
     before = os.fstat(file).st_size
     try:
-        _write(file, data)
+        while data:
+            data = data[os.write(file, data) :]
     except OSError:
         os.ftruncate(file, before)
         raise
-
-
-def _write(file: int, data: bytes) -> None:
-    while data:
-        data = data[os.write(file, data) :]
 
 
 def _number(key: str) -> int:

@@ -112,7 +112,10 @@ class OpenLines:
         counters.written = ends[-1]
         lines["start"], lines["middle"] = ends[:-1:3], ends[1::3]
         lines["kept"], lines["stop"] = ends[2::3], ends[3::3]
-        lines["template"] = self._templates.numbers([_template(answer) for answer in answers])
+        templates = (answer.template for answer in answers)
+        lines["template"] = self._templates.numbers(
+            [b"" if template is msgspec.UNSET else as_template(template) for template in templates]
+        )
         lines["size"] = [size_of(answer) for answer in answers]
         lines["seq"], lines["label"] = [a.seq for a in answers], [a.cluster for a in answers]
         lines["founded"], lines["revision"] = [a.new for a in answers], [a.revision for a in answers]
@@ -322,10 +325,6 @@ def size_of(answer: Assignment) -> int:
     if answer.keep is answer.params is msgspec.UNSET:
         return size
     return size + sum(map(len, _more(answer)))
-
-
-def _template(answer: Assignment) -> bytes:
-    return b"" if answer.template is msgspec.UNSET else as_template(answer.template)
 
 
 def _given(answer: Assignment) -> tuple[bytes, bytes, bytes]:

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import contextlib
-import sys
 import time
 from collections.abc import Sequence
 from itertools import islice
-
-from rich.console import Console
 
 from streamdp.cli.board import Board
 from streamdp.cli.config import automatic
 from streamdp.cli.errors import say
 from streamdp.cli.show import agreement_table
 from streamdp.cli.status import Display
-from streamdp.cli.stories import story_table
+from streamdp.cli.stories import console, story_table
 from streamdp.cli.watch import LivePage
 from streamdp.demo.stream import DemoRecord, demo_stream
 from streamdp.engine import Engine
@@ -68,12 +65,12 @@ def demo(settings: Settings, records: int, serving: Serving) -> None:
         began = working_cpu()
         _collect(engine.finish(), first, newest)
         spent += working_cpu() - began
-    console = Console(width=None if sys.stdout.isatty() else 110)
+    wide = console(110)
     stories = engine.stories(records=False)
     busiest = stories.like(sorted(stories, key=lambda story: (-story.now, story.label))[:10])
-    console.print(story_table("the busiest stories at the end", busiest))
+    wide.print(story_table("the busiest stories at the end", busiest))
     rows = {"first announced": agreement(first, truth), "newest": agreement(newest, truth)}
-    console.print(agreement_table(f"{records:,} records of {len(numbers)} stories against the truth", rows))
+    wide.print(agreement_table(f"{records:,} records of {len(numbers)} stories against the truth", rows))
     say(f"{records / max(spent, 1e-9):,.0f} records per CPU second")
 
 

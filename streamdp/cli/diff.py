@@ -38,7 +38,8 @@ def diff(state: str, since: str | None, since_state: str | None, *, every: bool,
         found = diffs.since(state, since_of(state, since or "", lambda: _clock(state)))
     if as_json:
         for change in found.changes:
-            sys.stdout.write(msgspec.json.encode(_row(change)).decode() + "\n")
+            row = msgspec.structs.asdict(change) | {"surprising": change.surprising}
+            sys.stdout.write(msgspec.json.encode(row).decode() + "\n")
         return
     chosen = found.changes if every else found.surprising
     if chosen:
@@ -80,10 +81,6 @@ def _when(moment: float, *, dated: bool) -> str:
 def _title(found: Diff) -> str:
     times = [_when(t, dated=found.dated) for t in (found.begin, found.until, found.since, found.end)]
     return f"{found.nouns} from {times[2]} to {times[3]}, compared with {times[0]} to {times[1]}"
-
-
-def _row(change: Change) -> dict[str, object]:
-    return msgspec.structs.asdict(change) | {"surprising": change.surprising}
 
 
 def _table(found: Diff, changes: Iterable[Change]) -> Table:

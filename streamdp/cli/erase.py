@@ -144,7 +144,7 @@ def erase(paths: Sequence[str], meant: Erased, classes: Classes) -> int:
             state = _State(places, classes)
         asked = meant.ids
         gone = meant if state is None else state.before(meant)
-        gone = places.look(gone, "text" if state is None else state.text_field)
+        gone = places.look(gone, "text" if state is None else state.engine.settings.text_field)
         gone = gone if state is None else state.look(gone)
         unknown = sorted(asked - gone.seen)
         if state is not None:
@@ -153,7 +153,11 @@ def erase(paths: Sequence[str], meant: Erased, classes: Classes) -> int:
             names = unknown or [f"{name}={value}" for name, value in meant.where]
             raise EraseError(_unknown(places, names), Exit.NO_INPUT)
         done = list[str]()
-        plan = _prepare(places, gone, done) if state is None else state.prepare(gone, done)
+        if state is None:  # files are written anew beside the old ones
+            fresh = [str(path) for path in places.files if _rewrite(path, gone, done) is not None]
+            plan = Plan(gone, fresh)
+        else:
+            plan = state.prepare(gone, done)
         _carry_out(places, gone, plan, done)
         _tell(gone, done)
     if unknown:
@@ -190,11 +194,6 @@ def _locked(path: Path) -> int:
         what = "another streamdp process writes to it; stop it first"
         raise EraseError(f"{path}: {what}", Exit.CANNOT_CREATE)
     return fd
-
-
-def _prepare(places: Places, gone: Erased, done: list[str]) -> Plan:
-    """Write files anew, beside the old ones, where there is no state: which they are."""
-    return Plan(gone, [str(path) for path in places.files if _rewrite(path, gone, done) is not None])
 
 
 def _carry_out(places: Places, gone: Erased, plan: Plan, done: list[str]) -> None:
@@ -262,11 +261,6 @@ class _State:
             if left is not None and stores.is_ahead(str(path), left):
                 what = f"is behind {path}, as its run was killed: let it go on, and stop it, then erase"
                 raise EraseError(f"{self.folder}: {what}", Exit.CANNOT_CREATE)
-
-    @property
-    def text_field(self) -> str:
-        """The field of a record that holds its text."""
-        return self.engine.settings.text_field
 
     def before(self, meant: Erased) -> Erased:
         """The records that are meant; with those of an erasure that was interrupted, or was before."""

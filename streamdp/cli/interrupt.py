@@ -10,7 +10,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from types import FrameType, TracebackType
+from types import FrameType
 
 from streamdp.cli.errors import say, warn
 from streamdp.kernels.compilation import compiling
@@ -83,12 +83,10 @@ class Interrupt:
         with contextlib.suppress(OSError):
             while found := self._heard.recv(1):
                 if found[0] in self._before:
-                    self._guard(found[0], time.monotonic())
+                    since = time.monotonic()
+                    while not self._closed.wait(0.05):
+                        self._end_if_hindered(found[0], time.monotonic() - since)
                     return
-
-    def _guard(self, number: int, since: float) -> None:
-        while not self._closed.wait(0.05):
-            self._end_if_hindered(number, time.monotonic() - since)
 
     def _end_if_hindered(self, number: int, waited: float) -> None:
         """End the process where an orderly end would have to wait; say why."""
@@ -121,9 +119,7 @@ class Interrupt:
         self._unhung = signal.signal(signal.SIGHUP, self._hung_up)
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._closed.set()
         for number, handler in self._before.items():
             signal.signal(number, handler)  # type: ignore[arg-type]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import msgspec
 
@@ -24,16 +24,6 @@ COLUMNS = tuple(
 """Columns of every table, before those of position, kept fields, templates and confidence."""
 
 _json = msgspec.json.Encoder()
-
-
-class LineFormat(Protocol):
-    """How answers are written."""
-
-    header: bytes
-    beginnings: tuple[bytes, ...]
-
-    def encode(self, lines: Lines) -> bytes:
-        """Whole lines."""
 
 
 class JsonLines:
@@ -90,12 +80,12 @@ class CsvLines:
     def __init__(self, place: Sequence[str], keep: Sequence[str]) -> None:
         self._place, self._keep = tuple(place), tuple(keep)
         own = (*COLUMNS, *self._place)
-        self.header = _rows([[*own, *(f"kept_{name}" if name in own else name for name in self._keep)]])
+        self.header = csv_of([[*own, *(f"kept_{name}" if name in own else name for name in self._keep)]])
         self.beginnings: tuple[bytes, ...] = (self.header[:4], *(b"%d" % digit for digit in range(10)))
 
     def encode(self, lines: Lines) -> bytes:
         """Whole lines."""
-        return _rows(self.cells(line) for line in lines if isinstance(line, Assignment))
+        return csv_of(self.cells(line) for line in lines if isinstance(line, Assignment))
 
     def cells(self, line: Assignment) -> Iterable[Any]:
         """The cells of one assignment."""
@@ -118,10 +108,11 @@ def _cell(value: Any) -> Any:
     return " ".join(text.splitlines())
 
 
-def _rows(rows: Iterable[Iterable[Any]]) -> bytes:
+def csv_of(rows: Iterable[Iterable[Any]]) -> bytes:
+    """Rows of cells between commas, a line each; what is no text at all is written as ?."""
     out = io.StringIO()
     csv.writer(out, lineterminator="\n").writerows(rows)
-    return out.getvalue().encode()
+    return out.getvalue().encode("utf-8", "replace")
 
 
 def further_columns(settings: Settings) -> tuple[str, ...]:
@@ -132,7 +123,9 @@ def further_columns(settings: Settings) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*settings.kept, *further)))
 
 
-def lines_for(outputs: Outputs, settings: Settings, place: Sequence[str], keep: Sequence[str]) -> LineFormat:
+def lines_for(
+    outputs: Outputs, settings: Settings, place: Sequence[str], keep: Sequence[str]
+) -> JsonLines | CsvLines:
     """How answers are written to the output. Raises ConfigError (64)."""
     wanted, otel = outputs.output_format, outputs.attributes == "otel"
     if otel and not settings.of_lines:

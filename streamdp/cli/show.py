@@ -6,7 +6,7 @@ import sys
 import time
 
 import msgspec
-from rich.console import Console, Group
+from rich.console import Group
 from rich.live import Live
 from rich.table import Table
 from rich.text import Text
@@ -59,7 +59,7 @@ def show(
         for cluster in clusters:
             sys.stdout.write(msgspec.json.encode(cluster).decode() + "\n")
     elif closed:
-        _print_closed(header, engine.stories(closed=True, records=False), top)
+        _print_closed(engine.stories(closed=True, records=False), top)
     elif not watch:
         console().print(view(header, engine, top, sort), highlight=False)
     if closed:
@@ -74,7 +74,7 @@ def show(
                 header, engine = _as_it_ended(state, classes)
 
 
-def _print_closed(header: Header, found: Stories, top: int) -> None:
+def _print_closed(found: Stories, top: int) -> None:
     title = f"{found.nouns} that closed last"
     if not found:
         console().print(f"no {title}", highlight=False)
@@ -161,9 +161,9 @@ def show_scores(assignments: str, truth: str, field: str, *, as_json: bool) -> N
         sys.stdout.write(msgspec.json.encode(report).decode() + "\n")
         return
     rows = {"first announced": report.first, "newest": report.newest}
-    console = Console(width=None if sys.stdout.isatty() else 110)
-    console.print(agreement_table(f"{assignments} against {field} of {truth}", rows))
-    console.print(
+    wide = console(110)
+    wide.print(agreement_table(f"{assignments} against {field} of {truth}", rows))
+    wide.print(
         f"{report.revised:,} revised, {report.unlabelled:,} without a true {field}, "
         f"{report.unassigned:,} without an assignment, {report.unknown:,} assigned but not in {truth}",
         highlight=False,

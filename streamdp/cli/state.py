@@ -102,19 +102,14 @@ def migrate(state: str, classes: Classes) -> None:
         return
     folder = StateFolder(path if path.is_dir() else path.parent, keep=sys.maxsize)
     try:
-        fresh = converted(body)
+        stored: dict[str, Any] = upgraded(msgspec.msgpack.decode(body))
+        fresh = msgspec.msgpack.encode(stamped(stored, stored["versions"]))
         _engine(header, fresh, classes)  # what is not sound replaces nothing
         kept = keep(folder.folder, header)
         folder.write(header, fresh)
     finally:
         folder.close()
     say(f"{state}: converted from streamdp {header.release} ({', '.join(outdated)}); before: {kept}")
-
-
-def converted(body: bytes) -> bytes:
-    """An engine's state in the versions of this release."""
-    stored: dict[str, Any] = upgraded(msgspec.msgpack.decode(body))
-    return msgspec.msgpack.encode(stamped(stored, stored["versions"]))
 
 
 def export(state: str, into: str, form: TableFormat, classes: Classes) -> None:

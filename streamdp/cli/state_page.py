@@ -34,7 +34,7 @@ def serve_state(state: str, at: Serving, classes: Classes) -> None:
     try:
         if Path(state).is_dir():
             taken = engine.corrections.taken
-            _take_corrections(page, state, taken, figures, corrects=at.page_corrections)
+            _take_corrections(page, state, taken, corrects=at.page_corrections)
         elif at.page_corrections:
             raise ConfigError(f"{state}: corrections are kept in the folder of a state", Exit.USAGE)
         _publish(page, engine, figures)
@@ -57,7 +57,7 @@ def serve_state(state: str, at: Serving, classes: Classes) -> None:
         page.close()
 
 
-def _take_corrections(page: Page, state: str, taken: int, figures: dict[str, Any], *, corrects: bool) -> None:
+def _take_corrections(page: Page, state: str, taken: int, *, corrects: bool) -> None:
     """List the corrections of a state, and take more, like ``streamdp correct``, where that was asked for.
 
     ``figures`` are those of the page's status.

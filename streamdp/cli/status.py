@@ -8,7 +8,6 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import Protocol
 
 from rich.console import Console, Group, RenderableType
@@ -263,9 +262,7 @@ class Display:
             announce_compilation()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._live.stop()
 
 
@@ -295,8 +292,6 @@ class Progress:
         self._lock = threading.Lock()
         self._began = working_time()
         self._reported = [0.0] * plan.chains
-        self._before = [0.0] * plan.chains
-        self._records = [0] * plan.chains
         self._shown = sys.stderr.isatty() and plan.method in SAMPLERS
         self._bar = _Bars(
             TextColumn("chain {task.fields[number]}"),
@@ -309,7 +304,8 @@ class Progress:
 
     def __enter__(self) -> Progress:
         total = self._plan.seconds or self._plan.rounds
-        self._quiet = None if self._shown else Display(self._line)
+        method, began = self._plan.method, self._began
+        self._quiet = None if self._shown else Display(lambda: f"{method}, {span(working_time() - began)}")
         if self._quiet is not None:
             self._quiet.__enter__()
         self._tasks = [
@@ -319,13 +315,10 @@ class Progress:
         self._bar.__enter__()
         return self
 
-    def __exit__(self, *error: object) -> None:
+    def __exit__(self, *_: object) -> None:
         self._bar.__exit__(None, None, None)
         if self._quiet is not None:
             self._quiet.__exit__(None, None, None)
-
-    def _line(self) -> str:
-        return f"{self._plan.method}, {span(working_time() - self._began)}"
 
     def __call__(self, number: int, chain: Chain, trace: Trace) -> None:
         """After every round."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import os
 import sys
 from collections.abc import Iterable, Sequence
@@ -18,6 +16,7 @@ from rich.text import Text
 from streamdp.answers.listing import printable
 from streamdp.answers.listing import table as html_table
 from streamdp.cli.errors import say
+from streamdp.cli.lines import csv_of
 from streamdp.cli.options import StoriesOptions
 from streamdp.errors import ConfigError, Exit, foreseen
 from streamdp.reports.marks import moment_of
@@ -65,9 +64,9 @@ def stories(path: str, options: StoriesOptions) -> None:
         say(line)
 
 
-def console() -> Console:
+def console(width: int = 140) -> Console:
     """Where tables are printed: as wide as the terminal, else wide enough for titles."""
-    return Console(width=None if sys.stdout.isatty() else 140)
+    return Console(width=None if sys.stdout.isatty() else width)
 
 
 # ---------------------------------------------------------------- which
@@ -182,10 +181,11 @@ def _write(
     if options.json:
         sys.stdout.write("".join(msgspec.json.encode(item).decode() + "\n" for item in items))
     elif options.csv:
-        _write_csv(rows)
+        cells = [map(harmless, row.values()) for row in rows]
+        sys.stdout.write(csv_of([*rows[:1], *cells]).decode())
     elif options.html:
-        cells = [[str("" if cell is None else cell) for cell in row.values()] for row in rows]
-        sys.stdout.write(document(name, html_table(list(rows[0]) if rows else ["story"], cells, caption)))
+        texts = [[str("" if cell is None else cell) for cell in row.values()] for row in rows]
+        sys.stdout.write(document(name, html_table(list(rows[0]) if rows else ["story"], texts, caption)))
     else:
         return False
     return True
@@ -193,17 +193,6 @@ def _write(
 
 def _write_stories(shown: Stories, options: StoriesOptions) -> bool:
     return _write("stories", shown, list(map(row_of, shown)), options, _title(shown, options))
-
-
-def _write_csv(rows: Iterable[dict[str, Any]]) -> None:
-    out = io.StringIO()
-    writer = None
-    for row in rows:
-        if writer is None:
-            writer = csv.DictWriter(out, list(row), lineterminator="\n")
-            writer.writeheader()
-        writer.writerow({name: harmless(value) for name, value in row.items()})
-    sys.stdout.write(out.getvalue())
 
 
 # ---------------------------------------------------------------- themes
@@ -302,15 +291,10 @@ def _print_one(source: StorySource, found: Stories, label: int, options: Stories
         else:
             _write_stories(one, options)
     else:
-        console().print(Text(printable_lines(_life(story, found))), highlight=False)
+        console().print(Text("\n".join(map(printable, _life(story, found)))), highlight=False)
         _print_records(source, found.like([story]), options)
     if source.lacking:
         say(source.lacking)
-
-
-def printable_lines(lines: Iterable[str]) -> str:
-    """Lines that move no cursor."""
-    return "\n".join(map(printable, lines))
 
 
 def _life(story: Story, found: Stories) -> Iterable[str]:

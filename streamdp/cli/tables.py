@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal
@@ -11,6 +9,7 @@ from typing import Any, Literal
 import msgspec
 import numpy as np
 
+from streamdp.cli.lines import csv_of
 from streamdp.encode.vector_encoder import VectorEncoder
 from streamdp.engine import Engine
 from streamdp.errors import Exit, StreamdpError
@@ -55,7 +54,9 @@ def write_tables(
             columns, made = COLUMNS[name], list(rows)
             if made:
                 with open(create(folder / f"{name}.{form}"), "wb") as file:
-                    file.write(_as_csv(columns, made) if form == "csv" else _as_lines(columns, made))
+                    named = (dict(zip(columns, row, strict=True)) for row in made)
+                    lines = msgspec.json.Encoder().encode_lines
+                    file.write(csv_of([columns, *made]) if form == "csv" else lines(named))
                 written[name] = len(made)
     except FileExistsError as error:
         what = "is there already: name another folder"
@@ -137,15 +138,3 @@ def _values(engine: Engine, names: list[str] | None) -> Iterator[Row]:
     for (row, place), value in np.ndenumerate(held.batch.vectors):
         if not np.isnan(value):  # of a record without a vector
             yield held.first + row, place, names[place] if names else None, float(value)
-
-
-def _as_lines(columns: tuple[str, ...], rows: list[Row]) -> bytes:
-    return msgspec.json.Encoder().encode_lines([dict(zip(columns, row, strict=True)) for row in rows])
-
-
-def _as_csv(columns: tuple[str, ...], rows: list[Row]) -> bytes:
-    made = io.StringIO(newline="")
-    writer = csv.writer(made, lineterminator="\n")
-    writer.writerow(columns)
-    writer.writerows(rows)
-    return made.getvalue().encode("utf-8", "replace")

@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 import csv
-import gzip
 import io
-import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any, BinaryIO, Generic, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import msgspec
 
-from streamdp.decode.objects import written_lines
-from streamdp.errors import Exit, StreamdpError
+from streamdp.decode.objects import Error, unpacked, written_lines
+from streamdp.errors import Exit
 from streamdp.records import Assignment
 
 BOM = b"\xef\xbb\xbf"
-
-Error = Callable[[str, Exit], StreamdpError]
 
 
 class _Said(msgspec.Struct, frozen=True, gc=False, kw_only=True):
@@ -101,13 +97,8 @@ def answers_in(path: str | Path, error: Error) -> Iterator[tuple[int, Answer]]:
 
 def is_table(path: str | Path, error: Error) -> bool:
     """Whether a file holds no objects, and so, rows of cells under a header. Raises ``error``."""
-    try:
-        with _open(path) as file:
-            first = file.readline(1 << 20).removeprefix(BOM).lstrip()
-    except (gzip.BadGzipFile, EOFError, zlib.error) as cause:
-        raise error(f"{path}: not a whole gzip file: {cause}", Exit.BAD_DATA) from cause
-    except OSError as cause:
-        raise error(f"{path}: cannot be read: {cause.strerror or cause}", Exit.NO_INPUT) from cause
+    with unpacked(path, error) as file:
+        first = file.readline(1 << 20).removeprefix(BOM).lstrip()
     return first[:1] not in (b"", b"{", b"[") and any(d in first for d in (b",", b"\t", b";"))
 
 
@@ -118,7 +109,10 @@ def table_rows(path: str | Path, error: Error) -> Iterator[tuple[int, dict[str, 
     left out.
     """
     try:
-        with _open(path) as binary, io.TextIOWrapper(binary, "utf-8-sig", newline="") as file:
+        with (
+            unpacked(path, error) as binary,
+            io.TextIOWrapper(binary, "utf-8-sig", newline="") as file,
+        ):
             header = file.readline()
             names = next(csv.reader([header], delimiter=delimiter_of(header)))
             reader = csv.reader(file, delimiter=delimiter_of(header))
@@ -132,8 +126,6 @@ def table_rows(path: str | Path, error: Error) -> Iterator[tuple[int, dict[str, 
                     why = f"{path}, line {number}: {len(row)} cells under a header of {len(names)}"
                     raise error(why, Exit.BAD_DATA)
                 number = reader.line_num + 2
-    except (gzip.BadGzipFile, EOFError, zlib.error) as cause:
-        raise error(f"{path}: not a whole gzip file: {cause}", Exit.BAD_DATA) from cause
     except (csv.Error, UnicodeDecodeError) as cause:
         raise error(f"{path}: no table of text: {cause}", Exit.BAD_DATA) from cause
 
@@ -141,12 +133,6 @@ def table_rows(path: str | Path, error: Error) -> Iterator[tuple[int, dict[str, 
 def delimiter_of(header: str) -> str:
     """What parts the cells of a header: of comma, semicolon and tab that which it has most of."""
     return max((",", ";", "\t"), key=header.count)
-
-
-def _open(path: str | Path) -> BinaryIO:
-    opened: Any = gzip.open if str(path).endswith(".gz") else open
-    file: BinaryIO = opened(path, "rb")
-    return file
 
 
 def _lines(path: str | Path, error: Error) -> Iterator[tuple[int, Answer]]:

@@ -344,10 +344,6 @@ def _values(value: Any) -> list[Any]:
     return [] if found is None else _of(list, "values")(found)
 
 
-def _array(value: Any) -> list[Any]:
-    return [plain(each) for each in _values(value)]
-
-
 def _fields(value: Any) -> dict[str, Any]:
     pairs = [_of(dict, "kvlistValue")(each) for each in _values(value)]
     return {str(pair.get("key", "")): plain(pair.get("value")) for pair in pairs}
@@ -358,7 +354,7 @@ _KINDS: dict[str, Callable[[Any], Any]] = {
     "boolValue": _of(bool, "boolValue"),
     "intValue": _whole,
     "doubleValue": _number,
-    "arrayValue": _array,
+    "arrayValue": lambda value: [plain(each) for each in _values(value)],
     "kvlistValue": _fields,
     "bytesValue": _of(str, "bytesValue"),
 }

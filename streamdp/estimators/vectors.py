@@ -12,7 +12,6 @@ import msgspec
 import numpy as np
 
 from streamdp.answers.describe import events_of
-from streamdp.beam.data.state import Output
 from streamdp.beam.search import BeamSearch, inherit
 from streamdp.beam.single import Single, next_label
 from streamdp.encode.encoders import choose_encoder
@@ -63,7 +62,8 @@ class Vectors:
     def _absorb(self, single: Single) -> int:
         out = single.learn()
         if out.counters.events:
-            self._report(out)
+            search = self._search()
+            self._events.extend(events_of(search, out, search.seq - 1, [self._time or None], None))
         return int(single.label[0])
 
     def _learn_early(self, x: Any, t: float | None) -> int | None:
@@ -157,10 +157,6 @@ class Vectors:
         if reject is not None:
             raise ValueError(reject.detail)
         return self._encoder.rows.pop()
-
-    def _report(self, out: Output) -> None:
-        search = self._search()
-        self._events.extend(events_of(search, out, search.seq - 1, [self._time or None], None))
 
     def score(self, x: Any) -> BeamSearch | None:
         """The beam that has scored a record; None while there are too few."""

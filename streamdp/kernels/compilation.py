@@ -142,11 +142,6 @@ def beside() -> Iterator[None]:
         _thread.beside = False
 
 
-def on_compilation(hear: Callable[[], None]) -> None:
-    """Have a function called whenever a compilation begins."""
-    _watch.begun.append(hear)
-
-
 def announce(say: Callable[[str], None]) -> None:
     """Log that kernels are being compiled if it takes longer than MOMENT, and how far it is every EVERY."""
     lock = threading.Lock()
@@ -173,7 +168,7 @@ def announce(say: Callable[[str], None]) -> None:
             telling = True
         threading.Thread(target=tell, daemon=True).start()
 
-    on_compilation(begun)
+    _watch.begun.append(begun)
 
 
 def first_message() -> str:

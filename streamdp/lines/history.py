@@ -327,7 +327,8 @@ class History:
         self.first = OrderedDict((label, Around(*texts)) for label, *texts in plain["first"])
         require(len(self.first) <= FOUNDED, "too many first lines")
         require(all(type(label) is int for label in self.first), "the label of a first line")
-        require(all(map(_are_texts, self.first.values())), "a first line of another type")
+        texts = (text for around in self.first.values() for text in around)
+        require(all(type(text) is str for text in texts), "a first line of another type")
         self._latest, self._waits = plain["latest"]
         require(type(self._latest) is str and type(self._waits) is int, "the latest line of another type")
 
@@ -355,7 +356,3 @@ def _sound(stored: dict[str, Any], tally: Tally, keys: int, begun: Any) -> Tally
 def _alike(array: Any, like: np.ndarray, what: str) -> None:
     same = isinstance(array, np.ndarray) and array.dtype == like.dtype and array.shape[1:] == like.shape[1:]
     require(same and array.ndim == like.ndim, f"{what} of another type")
-
-
-def _are_texts(around: Around) -> bool:
-    return len(around) == 3 and all(type(text) is str for text in around)

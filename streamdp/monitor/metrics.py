@@ -325,15 +325,12 @@ def takes_openmetrics(accept: str) -> bool:
     for entry in accept.lower().split(","):
         kind, *parameters = (part.strip() for part in entry.split(";"))
         given = dict(part.partition("=")[::2] for part in parameters)
-        if kind not in ranks or (kind != "text/plain" and not _is_version_1(given.get("version", "1"))):
+        version = given.get("version", "1").strip('"').split(".")[0]
+        if kind not in ranks or (kind != "text/plain" and version != "1"):
             continue
         ranks[kind] = max(ranks[kind], _quality(given.get("q", "1")))
     openmetrics, plain = ranks.values()
     return openmetrics > 0.0 and openmetrics >= plain
-
-
-def _is_version_1(version: str) -> bool:
-    return version.strip('"').split(".")[0] == "1"
 
 
 def _quality(text: str) -> float:

@@ -19,7 +19,6 @@ from streamdp.offline.kernels.astar import (
     LIMIT,
     NO_NODE,
     NO_SLOT,
-    grown_tree,
     new_tree,
     new_workspace,
     search,
@@ -282,7 +281,7 @@ class Search:
             if ended == LIMIT:
                 self._hurry()
             elif ended == NO_NODE:
-                self.tree = grown_tree(self.tree)
+                self.tree = grown(self.tree, "nodes", 2 * len(self.tree.heap))
             elif ended == NO_SLOT:
                 capacity = 2 * len(self.store.size)
                 self.store = grown(self.store, "slots", capacity)

@@ -99,7 +99,6 @@ FAINT = "#777777"
 INK = "#333333"
 HATCHES = (None, "//", "..", "xx")
 DASHES = ("-", "--", ":", "-.")
-MARKERS = ("o", "s", "^", "D")
 
 SIZE, DPI = (12.0, 7.0), 100
 """Of a picture: 1200 x 700 pixels."""
@@ -126,13 +125,12 @@ class Style(NamedTuple):
     colour: str = REST
     hatch: str | None = None
     dash: str = "-"
-    marker: str = "o"
 
 
 def style(number: int) -> Style:
     """The style of that number; those below 28 differ."""
     again = number // len(COLOURS) % len(HATCHES)
-    return Style(COLOURS[number % len(COLOURS)], HATCHES[again], DASHES[again], MARKERS[again])
+    return Style(COLOURS[number % len(COLOURS)], HATCHES[again], DASHES[again])
 
 
 def styles_of(clusters: Iterable[int]) -> dict[int, Style]:

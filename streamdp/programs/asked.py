@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 from streamdp.errors import Exit, StreamdpError
 from streamdp.page.api import where_to
@@ -78,7 +78,6 @@ class OfPath:
         self.name, self._path = path, path
         self._source: tuple[int, StorySource] | None = None
         self._of_state = is_state(path)
-        self._told: tuple[int, Any] | None = None
         can = [WHERE, CHANGES, *([CORRECTIONS] if Path(path).is_dir() else [])]
         self.can = frozenset(can if self._of_state else ())
         self._now()

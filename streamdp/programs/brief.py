@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from streamdp.answers.listing import printable
@@ -73,16 +72,12 @@ def whole_story(found: Story) -> Told:
     return {
         "what": f"Story {found.label}, which is {state}. {QUOTED}",
         **story(found),
-        "samples": _texts(found.samples),
+        "samples": [said(text, TEXT) for text in found.samples[:SAMPLES]],
         "unsure": [record(each) for each in found.unsure[:SAMPLES]],
         "split_from": found.split_from,
         "merged_into": found.merged_into,
         "merged_with": found.merged_with[:20],
     }
-
-
-def _texts(texts: Sequence[str]) -> list[str]:
-    return [said(text, TEXT) for text in texts[:SAMPLES]]
 
 
 def record(found: StoryRecord) -> Told:

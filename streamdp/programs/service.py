@@ -55,7 +55,8 @@ class OfService:
             with urllib.request.urlopen(request, timeout=SECONDS) as answer:  # noqa: S310
                 return msgspec.json.decode(answer.read(MOST), type=kind)
         except urllib.error.HTTPError as error:
-            raise AskedError(f"{self._base} answers {error.code}: {_why(error)}", _exit(error.code)) from None
+            code = Exit.UNAVAILABLE if error.code >= 500 else Exit.USAGE
+            raise AskedError(f"{self._base} answers {error.code}: {_why(error)}", code) from None
         except (OSError, http.client.HTTPException) as error:
             why = getattr(error, "reason", error)
             raise AskedError(f"{self._base} does not answer: {why}", Exit.UNAVAILABLE) from None
@@ -103,7 +104,3 @@ def _why(error: urllib.error.HTTPError) -> str:
         return msgspec.json.decode(error.read(10_000), type=Wrong).error
     except (msgspec.DecodeError, UnicodeDecodeError, OSError):
         return str(error.reason)
-
-
-def _exit(status: int) -> Exit:
-    return Exit.UNAVAILABLE if status >= 500 else Exit.USAGE

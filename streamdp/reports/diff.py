@@ -137,14 +137,10 @@ def since_in(stories: Stories, past: Past, time: float) -> Diff:
     if not before.any():
         raise StoriesError("the state remembers nothing from before that", Exit.NO_INPUT)
     used = before | after
-    half = msgspec.structs.replace(past, counts=past.counts[:, used])
-    half = msgspec.structs.replace(
-        half,
-        bins={
-            label: [Bins(each.names, each.counts[:, used]) for each in own]
-            for label, own in past.bins.items()
-        },
-    )
+    bins = {
+        label: [Bins(each.names, each.counts[:, used]) for each in own] for label, own in past.bins.items()
+    }
+    half = msgspec.structs.replace(past, counts=past.counts[:, used], bins=bins)
     bounds = starts[0], starts[before][-1] + past.length, starts[after][0], starts[-1] + past.length
     return _compared(Told(stories, half), after[used], bounds, {})
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from html import escape
 
 import numpy as np
 
 from streamdp.reports.source import StorySource
-from streamdp.story.story import Stories, Story, StoryRecord, iso
+from streamdp.story.story import Stories, Story, iso
 
 PAGE_STYLE = """
 :root { color-scheme: light dark;
@@ -231,7 +231,8 @@ def _section(story: Story, series: _Series, stories: Stories) -> str:
     if story.theme is not None and story.theme != story.label:
         facts.append(f"theme {story.theme}")
     holes = [hole.said(nth) for nth, hole in enumerate(story.holes, 1)]
-    texts = [*holes, *(text for text in _samples(story) if text != story.title)]
+    samples = story.samples or [record.text for record in story.surest if record.text]
+    texts = [*holes, *(text for text in samples if text != story.title)]
     told = "".join(f"<li>{escape(text)}</li>" for text in texts)
     return (
         f'<section class="story" id="s{story.label}"><h3>{escape(story.title)}</h3>{words}'
@@ -239,12 +240,6 @@ def _section(story: Story, series: _Series, stories: Stories) -> str:
         f"<p>{escape('; '.join(facts))} ({stories.noun} {story.label})</p>"
         f"{f'<ul>{told}</ul>' if told else ''}</section>"
     )
-
-
-def _samples(story: Story) -> list[str]:
-    """A few records of a story: its samples, else the surest ones that have a text."""
-    records: Sequence[StoryRecord] = story.surest
-    return story.samples or [record.text for record in records if record.text]
 
 
 def _sparkline(counts: np.ndarray, story: Story) -> str:

@@ -32,6 +32,9 @@ READ = 50_000
 
 _STORY = "label, size, began, last, first_seq, last_seq, title, keywords"
 _RECORD = "label, seq, id, time, text, probability, revision"
+_HOLDING = (
+    "SELECT r.label FROM records_text JOIN records r ON r.seq = records_text.rowid WHERE records_text MATCH ?"
+)
 
 
 class StoreStories:
@@ -172,14 +175,8 @@ class StoreStories:
     def search(self, words: Sequence[str]) -> set[int]:
         """The stories of which some record holds all words."""
         with self._sound():
-            return self._search(fts_of(words)) if has_search(self._store) else set()
-
-    def _search(self, wanted: str) -> set[int]:
-        query = (
-            "SELECT DISTINCT r.label FROM records_text JOIN records r ON r.seq = records_text.rowid "
-            "WHERE records_text MATCH ?"
-        )
-        return {label for (label,) in self._store.execute(query, (wanted,))}
+            found = self._store.execute(_HOLDING, (fts_of(words),)) if has_search(self._store) else ()
+            return {label for (label,) in found}
 
 
 def _lacking(oldest: int) -> str:
@@ -253,10 +250,7 @@ class PagedStore:
             own = "instr(lower(coalesce(title, '') || ' ' || coalesce(keywords, '') || ' ' || label), ?)"
             given.append(word)
             if searchable:
-                own += (
-                    " OR label IN (SELECT r.label FROM records_text JOIN records r "
-                    "ON r.seq = records_text.rowid WHERE records_text MATCH ?)"
-                )
+                own += f" OR label IN ({_HOLDING})"
                 given.append(fts_of([word]))
             where.append(f"({own})")
         chosen = f"FROM stories WHERE {' AND '.join(where)}"

@@ -57,13 +57,6 @@ class ScoreReport(msgspec.Struct, frozen=True):
     unknown: int
 
 
-class _Truth(msgspec.Struct, frozen=True):
-    """Class by key, and the keys of the records without one."""
-
-    classes: dict[Key, Class]
-    unlabelled: set[Key]
-
-
 def read_assignments(path: str | Path) -> Assignments:
     """Read an output file of streamdp: JSON lines or CSV, gzipped if the name ends in .gz.
 
@@ -100,8 +93,8 @@ def score(assignments_path: str | Path, truth_path: str | Path, field: str = "cl
             "they need ids",
             Exit.BAD_DATA,
         )
-    truth = _read_truth(truth_path, field, by_id)
-    if not truth.classes:
+    classes, without = _read_truth(truth_path, field, by_id)
+    if not classes:
         raise ScoreError(f"{truth_path}: no record has a value in the field {field!r}", Exit.BAD_DATA)
 
     keys = given.ids if by_id else given.lines
@@ -110,13 +103,13 @@ def score(assignments_path: str | Path, truth_path: str | Path, field: str = "cl
     scored = set()
     unknown = 0
     for key, announced, latest in zip(keys, given.first, given.newest, strict=True):
-        if key is None or key not in truth.classes:
-            unknown += key is None or key not in truth.unlabelled
+        if key is None or key not in classes:
+            unknown += key is None or key not in without
             continue
         scored.add(key)
         first.append(announced)
         newest.append(latest)
-        true.append(codes.setdefault(truth.classes[key], len(codes)))
+        true.append(codes.setdefault(classes[key], len(codes)))
     by = "id" if by_id else "line"
     if not true:
         raise ScoreError(
@@ -128,13 +121,14 @@ def score(assignments_path: str | Path, truth_path: str | Path, field: str = "cl
         newest=agreement(newest, true),
         by=by,
         revised=sum(a != b for a, b in zip(first, newest, strict=True)),
-        unlabelled=len(truth.unlabelled),
-        unassigned=len(truth.classes) - len(scored),
+        unlabelled=len(without),
+        unassigned=len(classes) - len(scored),
         unknown=unknown,
     )
 
 
-def _read_truth(path: str | Path, field: str, by_id: bool) -> _Truth:
+def _read_truth(path: str | Path, field: str, by_id: bool) -> tuple[dict[Key, Class], set[Key]]:
+    """Class by key, and the keys of the records without one."""
     rows = _truth_rows(path, field) if is_table(path, ScoreError) else _truth_lines(path, field, by_id)
     classes: dict[Key, Class] = {}
     unlabelled: set[Key] = set()
@@ -152,7 +146,7 @@ def _read_truth(path: str | Path, field: str, by_id: bool) -> _Truth:
                 f"but {classes[key]!r} in an earlier line",
                 Exit.BAD_DATA,
             )
-    return _Truth(classes=classes, unlabelled=unlabelled.difference(classes))
+    return classes, unlabelled.difference(classes)
 
 
 _Row = tuple[int, Class | None, Class | None]

@@ -5,9 +5,8 @@ An address may be a secret, as that of a chat is, and a token always is one: no 
 
 from __future__ import annotations
 
-import difflib
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal, get_args
 from urllib.parse import urlsplit
 
@@ -15,7 +14,7 @@ import msgspec
 from msgspec import Meta
 
 from streamdp.errors import ConfigError
-from streamdp.settings.options import option
+from streamdp.settings.options import nearest, option
 
 TABLES = "alert"
 """The name of the tables in a settings file."""
@@ -131,7 +130,7 @@ def alerts_of(tables: object, file: str) -> tuple[Alert, ...]:
 def _alert(table: Mapping[str, Any], place: str) -> Alert:
     for key in table:
         if key not in Alert.__struct_fields__:
-            raise ConfigError(f"{place}: {_key(key)}: no such key{_nearest(key, Alert.__struct_fields__)}")
+            raise ConfigError(f"{place}: {_key(key)}: no such key{nearest(key, Alert.__struct_fields__)}")
     try:
         found = msgspec.convert(dict(table), Alert)
     except msgspec.ValidationError as error:
@@ -182,8 +181,3 @@ def _said(message: str) -> str:
 
 def _key(name: str) -> str:
     return name if name.isprintable() and len(name) <= 40 else repr(name[:40])
-
-
-def _nearest(name: str, names: Iterable[str]) -> str:
-    close = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
-    return f", did you mean {close[0]}?" if close else ""

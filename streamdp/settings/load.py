@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import math
 import re
 import tomllib
@@ -15,7 +14,7 @@ import msgspec
 
 from streamdp.errors import ConfigError, Exit, foreseen
 from streamdp.settings.alerts import TABLES, Alerting, alerts_of
-from streamdp.settings.options import AUTO, RENAMED, Option, options_of
+from streamdp.settings.options import AUTO, RENAMED, Option, nearest, options_of
 from streamdp.settings.places import Input, Outputs, Serving
 from streamdp.settings.schema import Classes, Settings, setting_fields
 
@@ -198,7 +197,7 @@ def _read(
             raise ConfigError(f"{at}: is a table, but settings are written without tables")
         option = known.get(RENAMED.get(name, name))
         if option is None:
-            raise ConfigError(f"{at}: no such setting{_nearest(written, map(spelled, known.values()))}")
+            raise ConfigError(f"{at}: no such setting{nearest(written, map(spelled, known.values()))}")
         if value is None or (option.repeated and value == [] and place == "flag"):
             continue
         if name in RENAMED:
@@ -247,11 +246,6 @@ def _value(value: Any, field: Option, place: str, *, strict: bool = False) -> An
     if isinstance(converted, float) and not math.isfinite(converted):
         raise ConfigError(f"{place}: {_shown(value)} is not allowed, must be {field.allowed}")
     return converted
-
-
-def _nearest(name: str, names: Iterable[str]) -> str:
-    close = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
-    return f", did you mean {close[0]}?" if close else ""
 
 
 def _one_line(name: str) -> str:

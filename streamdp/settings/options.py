@@ -5,6 +5,7 @@ Flags, environment variables, keys of a file, help texts and refusals are made f
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
 from typing import Any, get_type_hints
@@ -44,9 +45,9 @@ class Option(msgspec.Struct, frozen=True):
     ``allowed`` says in words what values it takes; ``type`` is the annotated type, to be given to
     ``msgspec.convert``; ``group`` is a key of ``GROUPS``. A setting is always written as a value, ``auto``
     for None; other options may be switches. ``when`` says with what the option has a meaning: it maps a
-    property of the structs to the message for a run that does not have it. ``harmless`` is a value that is
-    never refused. ``argument`` is the help of the argument that may stand in the place of the flag. An option
-    that is ``repeated`` is given once for each of its values, which may have commas.
+    property, or a field, of the structs to the message for a run that does not have it. ``harmless`` is a
+    value that is never refused. ``argument`` is the help of the argument that may stand in the place of the
+    flag. An option that is ``repeated`` is given once for each of its values, which may have commas.
     """
 
     name: str
@@ -137,11 +138,17 @@ def grouped(options: Iterable[Option]) -> Iterator[tuple[str, list[Option]]]:
             yield title, found
 
 
+def nearest(name: str, names: Iterable[str]) -> str:
+    """A guess which of the names was meant, to end a message; empty where none is like it."""
+    close = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
+    return f", did you mean {close[0]}?" if close else ""
+
+
 def refuse_meaningless(*chosen: msgspec.Struct) -> None:
     """Raise ConfigError for an option that has no meaning beside the others.
 
-    What is asked for in ``when`` may be a property of any of the structs. Wrong settings end with 78, wrong
-    flags of a command with 64.
+    What is asked for in ``when`` may be a property of any of the structs, or an option that is given. Wrong
+    settings end with 78, wrong flags of a command with 64.
     """
     for struct in chosen:
         for names, message in getattr(struct, "ONE_OF", {}).items():

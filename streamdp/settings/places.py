@@ -16,8 +16,8 @@ NOWHERE = "/dev/null"
 
 _input, _output, _state = option("input"), option("output"), option("engine")
 _kafka, _page = option("kafka"), option("page")
-_STORED = {"stored": "{flag} is of a store: say --store FILE"}
-_TOPIC = {"of_topic": "{flag} is for topics, and {of.label} is none"}
+_STORED = {"store": "{flag} is of a store: say --store FILE"}
+_TOPIC = {"topic": "{flag} is for topics, and {of.label} is none"}
 
 
 class Input(msgspec.Struct, frozen=True, kw_only=True):
@@ -36,7 +36,7 @@ class Input(msgspec.Struct, frozen=True, kw_only=True):
         bool,
         _input(
             "wait for a growing file, like tail -F",
-            when={"of_file": "--follow is for files; a topic is followed unless --until end"},
+            when={"file": "--follow is for files; a topic is followed unless --until end"},
         ),
     ] = False
     topic: Annotated[str | None, _kafka("Kafka topic to read instead of a file")] = None
@@ -46,7 +46,7 @@ class Input(msgspec.Struct, frozen=True, kw_only=True):
         _kafka(
             "properties for TLS and logins, as of Kafka's own tools",
             metavar="PATH",
-            when={"of_topic": "--kafka-config is for topics: say --topic NAME"},
+            when={"topic": "--kafka-config is for topics: say --topic NAME"},
         ),
     ] = None
     group: Annotated[
@@ -94,7 +94,7 @@ class Input(msgspec.Struct, frozen=True, kw_only=True):
         _kafka(
             "topic: one clustering of all; partition: one for each, shared among processes",
             when={
-                "of_topic": "--scope partition is for topics: say --topic NAME",
+                "topic": "--scope partition is for topics: say --topic NAME",
                 "has_output": "answers of several partitions cannot share standard output: "
                 "name an --output or --output-topic",
             },
@@ -110,19 +110,9 @@ class Input(msgspec.Struct, frozen=True, kw_only=True):
     ] = None
 
     @property
-    def of_file(self) -> bool:
-        """Whether a file is read, or a folder or standard input."""
-        return self.file is not None
-
-    @property
-    def of_topic(self) -> bool:
-        """Whether a topic of Kafka is read."""
-        return self.topic is not None
-
-    @property
     def kept(self) -> bool:
         """Whether the stream has a state, though none was named."""
-        return self.of_topic
+        return self.topic is not None
 
     @property
     def one_stream(self) -> bool:
@@ -230,11 +220,6 @@ class Outputs(Results, frozen=True, kw_only=True):
         return self.output not in ("-", NOWHERE)
 
     @property
-    def stored(self) -> bool:
-        """Whether there is a store."""
-        return self.store is not None
-
-    @property
     def kept(self) -> bool:
         """Whether the stream has a state."""
         return self.state is not None
@@ -247,7 +232,7 @@ class Outputs(Results, frozen=True, kw_only=True):
     @property
     def with_events(self) -> bool:
         """Whether anybody reads events."""
-        return self.events is not None or self.stored
+        return self.events is not None or self.store is not None
 
     @property
     def modes(self) -> dict[str, bool]:

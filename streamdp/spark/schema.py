@@ -64,16 +64,7 @@ class Intake:
         """
         decoded = [(row, self._decode(row)) for row in sorted(rows, key=_came)]
         moments = dict(self._moments(decoded))
-        decoded.sort(
-            key=lambda each: (
-                each[0].order,
-                moments[id(each[0])],
-                each[0].topic or "",
-                each[0].partition,
-                each[0].offset,
-                each[0].data,
-            )
-        )
+        decoded.sort(key=lambda each: (each[0].order, moments[id(each[0])], *_came(each[0])))
         kept = [found for _, found in decoded if not (isinstance(found, Reject) and found.reason == JOINED)]
         if self._decoder.log is not None and decoded:  # exceptions whose traces have no frame of one's own
             self._decoder.log.end()
@@ -193,15 +184,11 @@ def _json(value: Any) -> str | None:
     return msgspec.json.encode(value).decode() if value else None
 
 
-def _words(words: list[tuple[str, int]]) -> list[dict[str, Any]]:
-    return [{"word": word, "count": count} for word, count in words]
-
-
 _AS: dict[str, Callable[[Any], Any]] = {
     "id": str,
     "position": _json,
     "keep": _json,
-    "words": _words,
+    "words": lambda words: [{"word": word, "count": count} for word, count in words],
     "moved": lambda moved: [list(pair) for pair in moved],
 }
 """How values are written that are no column as they are."""

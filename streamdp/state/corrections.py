@@ -17,7 +17,7 @@ from typing import Any, Literal, get_args
 
 import msgspec
 
-from streamdp.errors import Exit, StreamdpError
+from streamdp.errors import Exit, StreamdpError, foreseen
 from streamdp.records.erased import Erased
 from streamdp.safe_files import open_regular, sync_folder
 
@@ -230,11 +230,11 @@ class CorrectionsFile:
         self.corrections, self.marks, self.heard, self._seen = [], {}, None, seen
         if seen is None:
             return
-        try:
-            with open(open_regular(self.path), "rb") as file:
-                self._take(self._whole(file))
-        except OSError as error:
-            raise self._unusable(error) from error
+        with (
+            foreseen(CorrectionError, self.path, "used", Exit.IO_ERROR),
+            open(open_regular(self.path), "rb") as file,
+        ):
+            self._take(self._whole(file))
 
     def _whole(self, file: Any) -> bytes:
         """The lines that are whole: one that is cut off was never answered for."""
@@ -319,7 +319,7 @@ class CorrectionsFile:
     @contextlib.contextmanager
     def _open(self) -> Iterator[Any]:
         """The file, of which others neither read nor write meanwhile; all that is in it has been read."""
-        try:
+        with foreseen(CorrectionError, self.path, "used", Exit.IO_ERROR):
             made = not self.path.exists()
             with open(open_regular(self.path, os.O_RDWR | os.O_CREAT), "r+b") as file:
                 fcntl.flock(file, fcntl.LOCK_EX)
@@ -336,8 +336,6 @@ class CorrectionsFile:
             if made:
                 sync_folder(self.path.parent)
             self._seen = self._look()
-        except OSError as error:
-            raise self._unusable(error) from error
 
     def _append(self, file: Any, line: Mapping[str, Any] | Mark) -> None:
         data = msgspec.json.encode(line) + b"\n"
@@ -345,9 +343,6 @@ class CorrectionsFile:
             raise CorrectionError(f"{self.path}: is full ({MOST_BYTES >> 20} MiB)", Exit.CANNOT_CREATE)
         file.write(data)
         self._add(data)
-
-    def _unusable(self, error: OSError) -> CorrectionError:
-        return CorrectionError(f"{self.path}: cannot be used: {error.strerror or error}", Exit.IO_ERROR)
 
 
 def now() -> str:

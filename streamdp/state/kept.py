@@ -16,12 +16,6 @@ from streamdp.state.snapshot import SUFFIX, Header, SnapshotError
 _NAMED = re.compile(r"[0-9A-Za-z.+-]{1,40}")
 
 
-def kept_name(header: Header) -> str:
-    """The name under which a snapshot of another release is kept; it is not one of a snapshot."""
-    release = header.release if _NAMED.fullmatch(header.release) else "another"
-    return f"snapshot-{header.seq:015d}{SUFFIX}.of-{release}"
-
-
 def keep_of_another_release(folder: Path, header: Header) -> Path | None:
     """Give the newest snapshot of a folder a second name, if another release wrote it: the path, or None.
 
@@ -32,7 +26,9 @@ def keep_of_another_release(folder: Path, header: Header) -> Path | None:
 
 def keep(folder: Path, header: Header) -> Path:
     """Give a snapshot of a folder a second name, which lasts. Raises SnapshotError (74)."""
-    path, kept = folder / f"snapshot-{header.seq:015d}{SUFFIX}", folder / kept_name(header)
+    path = folder / f"snapshot-{header.seq:015d}{SUFFIX}"
+    release = header.release if _NAMED.fullmatch(header.release) else "another"
+    kept = path.with_name(f"{path.name}.of-{release}")
     fresh = kept.with_name(f"{kept.name}.tmp")
     with foreseen(SnapshotError, kept, "written", Exit.IO_ERROR):
         fresh.unlink(missing_ok=True)

@@ -40,7 +40,11 @@ class AnsweredStories:
         found = by_record(answer for _, answer in answers_in(path, StoriesError))
         self._newest = {seq: each.newest for seq, each in found.items()}
         self._first = {seq: each.first.cluster for seq, each in found.items()}
-        self._texts = {seq: _text_of(each.first) for seq, each in found.items()}
+        kept = {
+            seq: {name: value for name, value in each.first.keep.items() if value not in ("", None)}
+            for seq, each in found.items()
+        }
+        self._texts = {seq: text_of_kept(fields) for seq, fields in kept.items()}
         self.lacking = (
             ""
             if any(self._texts.values()) or self._templates
@@ -147,10 +151,6 @@ class AnsweredStories:
         titles |= {label: own[-1].template for label, own in members.items() if own[-1].template}
         found = {label: [names[i] for i in keywords(bag, elsewhere)] for label, bag in bags.items()}
         return titles, found
-
-
-def _text_of(answer: Answer) -> str:
-    return text_of_kept({name: value for name, value in answer.keep.items() if value not in ("", None)})
 
 
 def stated_of(sizes: Mapping[int, int], texts: Iterable[tuple[int, str]]) -> Stated | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 import numpy as np
@@ -111,13 +111,10 @@ def _story(
 
 def with_records(story: Story, records: Iterable[StoryRecord]) -> Story:
     """A story with the surest and the least sure of its records."""
-    ranked = sorted((r for r in records if r.probability is not None), key=_surest_first)
+    known = [record for record in records if record.probability is not None]
+    ranked = sorted(known, key=lambda record: (-(record.probability or 0.0), record.seq))
     unsure = [record for record in ranked[::-1] if (record.probability or 0.0) < 1.0]
     return msgspec.structs.replace(story, surest=ranked[:RECORDS], unsure=unsure[:RECORDS])
-
-
-def _surest_first(record: StoryRecord) -> tuple[Any, ...]:
-    return -(record.probability or 0.0), record.seq
 
 
 def figures_of(clock: Clock, labels: np.ndarray, times: np.ndarray | None, first: int) -> dict[int, Figures]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import shutil
@@ -9,6 +10,7 @@ import signal
 import socket
 import subprocess
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 HERE = Path(__file__).parent
@@ -151,6 +153,19 @@ class Broker:
             self._process.kill()
             self._process.wait()
         self._process = None
+
+
+@contextlib.contextmanager
+def running(folder: Path) -> Iterator[Broker]:
+    """A broker that has started, until the block ends."""
+    broker = Broker(folder)
+    broker.format()
+    broker.start()
+    try:
+        broker.wait()
+        yield broker
+    finally:
+        broker.stop()
 
 
 _OF_A_CLUSTER = """

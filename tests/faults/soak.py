@@ -25,7 +25,7 @@ import numpy as np
 if __name__ == "__main__":  # as a command it is not among the tests' paths
     sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from broker.process import Broker
+from broker.process import Broker, running
 from broker.topics import make_topic, produce
 from faults.live import Live
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
@@ -281,11 +281,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         (folder / "broker").mkdir()
-        broker = Broker(folder / "broker")
-        broker.format()
-        broker.start()
-        try:
-            broker.wait()
+        with running(folder / "broker") as broker:
             found = soak(
                 broker,
                 folder,
@@ -295,8 +291,6 @@ def main() -> int:
                 asked.rate,
                 asked.more,
             )
-        finally:
-            broker.stop()
     median, high, largest = found.lag()
     print(f"{asked.minutes:g} minutes at {found.rate:,.0f} records/s")
     print(f"{found.kills} kills, {found.rebalances} rebalances")

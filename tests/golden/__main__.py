@@ -15,7 +15,7 @@ from pathlib import Path
 TESTS = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(TESTS), str(TESTS.parent), str(TESTS.parent / "connectors")]
 
-from broker.process import Broker  # noqa: E402
+from broker.process import running  # noqa: E402
 from golden.api import listing  # noqa: E402
 from golden.schema import changes  # noqa: E402
 from golden.states import (  # noqa: E402
@@ -42,15 +42,8 @@ def main(arguments: list[str]) -> int:
         return 0
     if arguments == ["topic"]:
         path = FOLDER / __version__ / f"{OF_A_TOPIC}.gz"
-        with tempfile.TemporaryDirectory() as folder:
-            broker = Broker(Path(folder))
-            broker.format()
-            broker.start()
-            try:
-                broker.wait()
-                path.write_bytes(gzip.compress(state_of_a_topic(broker.bootstrap), mtime=0))
-            finally:
-                broker.stop()
+        with tempfile.TemporaryDirectory() as folder, running(Path(folder)) as broker:
+            path.write_bytes(gzip.compress(state_of_a_topic(broker.bootstrap), mtime=0))
         print(f"{path}: {path.stat().st_size / 1000:.0f} kB")
         return 0
     if arguments != ["make"]:

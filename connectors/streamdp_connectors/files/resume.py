@@ -81,11 +81,6 @@ def is_what_was_left(fd: int, left: Left) -> bool:
     return edges(fd, left.length) == (left.head, left.tail)
 
 
-def begins_alike(fd: int, left: Left) -> bool:
-    """Whether an open file begins with the first 64 KiB of the remembered file."""
-    return zlib.crc32(os.pread(fd, min(left.length, EDGE), 0)) == left.head
-
-
 def foreign_line(fd: int, start: int, beginnings: Sequence[bytes]) -> bytes | None:
     """The first line after byte ``start`` that begins with none of ``beginnings``; None if there is none.
 
@@ -141,7 +136,7 @@ class Claim(NamedTuple):
         if is_what_was_left(fd, before):
             os.rename(self.path, name)
             return True
-        if begins_alike(fd, before):
+        if edges(fd, before.length)[0] == before.head:
             raise SinkError(
                 f"{self.path} has changed since this state wrote to it, and was to be rotated: restore it, "
                 f"or rename it to {name}",

@@ -12,7 +12,7 @@ from streamdp.errors import Exit
 from streamdp.records.erased import Erased
 from streamdp.safe_files import written_anew
 from streamdp_connectors.journal.segments import damaged, groups, opened, packed, segments
-from streamdp_connectors.journal.writer import groups_after
+from streamdp_connectors.journal.writer import has_group_after
 from streamdp_connectors.protocol import SinkError
 
 
@@ -56,7 +56,7 @@ def rewrite(path: Path, into: Path, gone: Erased) -> int:
                 changed += sum(a is not b for a, b in zip(left, group.records, strict=True))
                 file.write(packed(group.arrival, left))
                 end += group.size
-            if groups_after(fd, end):
+            if has_group_after(fd, end):
                 raise damaged(path, 0)
             torn = os.pread(fd, os.fstat(fd).st_size - end, end)  # nobody has heard that it was accepted
             changed += any(map(gone.came_as, torn.split(b"\n"))) or any(

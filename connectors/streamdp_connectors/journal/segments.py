@@ -72,11 +72,6 @@ def segments(folder: str | Path) -> list[Segment]:
     return [Segment(Path(folder, name), int(name[8:23]) - 1) for name in names]
 
 
-def segment_path(folder: str | Path, before: int) -> Path:
-    """The file that begins after so many records."""
-    return Path(folder, f"journal-{before + 1:015d}.sdj")
-
-
 def opened(path: Path, flags: int = os.O_RDONLY) -> int:
     """A file of a journal, open. Raises SourceError."""
     try:

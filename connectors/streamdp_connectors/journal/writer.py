@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import os
+import re
 import threading
 import time
 from collections.abc import Callable
@@ -12,11 +13,13 @@ from pathlib import Path
 
 from streamdp.errors import Exit
 from streamdp.safe_files import FILE, make_folder
-from streamdp_connectors.journal.segments import damaged, groups, opened, packed, segment_path, segments
+from streamdp_connectors.journal.segments import damaged, group_at, groups, opened, packed, segments
 from streamdp_connectors.protocol import SinkError
 
 LARGEST = 16 << 20
 """Bytes of a file above which another is begun."""
+
+_LINE = re.compile(rb"\n# ")
 
 
 class Journal:
@@ -31,7 +34,7 @@ class Journal:
         self._clock = clock
         self._lock = threading.Lock()
         self._fd = -1
-        self._size = self._released = 0
+        self._size = 0
         self._cut = False
         self._grown = threading.Condition()
         self.closed = False
@@ -42,7 +45,8 @@ class Journal:
             raise SinkError(
                 f"{folder}: the journal cannot be used: {error.strerror}", Exit.CANNOT_CREATE
             ) from None
-        self._released = self.records
+        self.released = self.records
+        """How many records readers may have."""
 
     def _recover(self) -> Path:
         """Open the last file, and cut off what was not written whole."""
@@ -55,14 +59,14 @@ class Journal:
         for group in groups(self._fd):
             self.records += len(group.records)
             self._size += group.size
-        if any(groups_after(self._fd, self._size)):
+        if has_group_after(self._fd, self._size):
             raise damaged(path, self.records)
         os.ftruncate(self._fd, self._size)
         return path
 
     def _begin(self) -> Path:
         """Begin a file for what comes next."""
-        path = segment_path(self.folder, self.records)
+        path = self.folder / f"journal-{self.records + 1:015d}.sdj"
         fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, FILE)
         folder = os.open(self.folder, os.O_RDONLY)
         try:
@@ -98,20 +102,14 @@ class Journal:
     def release(self) -> None:
         """Let readers have all that was appended."""
         with self._grown:
-            self._released = self.records
+            self.released = self.records
             self._grown.notify_all()
 
     def wait(self, beyond: int, seconds: float) -> bool:
         """Wait until readers may have more than so many records; whether they may."""
         with self._grown:
-            return self._grown.wait_for(lambda: self._released > beyond or self.closed, seconds) and (
-                self._released > beyond
-            )
-
-    @property
-    def released(self) -> int:
-        """How many records readers may have."""
-        return self._released
+            self._grown.wait_for(lambda: self.released > beyond or self.closed, seconds)
+            return self.released > beyond
 
     def prune(self, covered: int, keep: int = 0) -> None:
         """Begin a new file with the next group, and remove those of which all records are ``covered``.
@@ -139,19 +137,14 @@ class Journal:
             self._grown.notify_all()
 
 
-def groups_after(fd: int, offset: int) -> list[int]:
-    """Where after a group that is not whole another one begins, which is.
+def has_group_after(fd: int, offset: int) -> bool:
+    """Whether behind a group that is not whole there is another one, which is.
 
     Groups are written one after the other, so that only the last can be torn.
     """
     rest = os.pread(fd, os.fstat(fd).st_size - offset, offset)
-    found, at = [], rest.find(b"\n# ", 1)
-    while at >= 0:
-        if next(groups(fd, offset + at + 1), None) is not None:
-            found.append(offset + at + 1)
-            break
-        at = rest.find(b"\n# ", at + 1)
-    return found
+    places = (found.end() - 2 for found in _LINE.finditer(rest, 1))
+    return any(group_at(fd, offset + at) is not None for at in places)
 
 
 def _write(fd: int, data: bytes, offset: int) -> None:

@@ -104,7 +104,11 @@ class Delivery:
         if sync:
             self._wait(lambda: self._delivered >= self._handed)
         else:
-            self._wait(lambda: self.missing <= _PENDING and self._bytes_missing <= _PENDING_BYTES)
+            self._wait(
+                lambda: (
+                    self.missing <= _PENDING and self._bytes_written - self._bytes_delivered <= _PENDING_BYTES
+                )
+            )
 
     def lasting(self) -> Callable[[], None]:
         """Return a function that waits until everything handed over so far has arrived; for any thread."""
@@ -123,10 +127,6 @@ class Delivery:
     def missing(self) -> int:
         """How many records have not arrived yet; may be asked from another thread."""
         return self._written - self._delivered
-
-    @property
-    def _bytes_missing(self) -> int:
-        return self._bytes_written - self._bytes_delivered
 
     def close(self) -> None:
         """Wait for what was written, unless writing has failed; a second call does nothing."""

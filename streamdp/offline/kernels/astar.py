@@ -16,7 +16,7 @@ from typing import Annotated, NamedTuple
 import numpy as np
 
 from streamdp.kernels.jit import entry, kernel
-from streamdp.kernels.rows import Counters, grown, ints, made, of, one, reals
+from streamdp.kernels.rows import Counters, ints, made, of, one, reals
 from streamdp.offline.kernels.completion import REPLICA, SUMS, Heuristic, complete, predictive, replica, weigh
 from streamdp.offline.kernels.store import FIRST_SLOT, Store, add, remove, score
 
@@ -42,11 +42,6 @@ def new_tree(g: float, capacity: int) -> Tree:
     tree = made(Tree, {"nodes": capacity})
     tree.g[0] = tree.f[0] = g
     return tree
-
-
-def grown_tree(tree: Tree) -> Tree:
-    """The same with twice the room."""
-    return grown(tree, "nodes", 2 * len(tree.heap))
 
 
 @kernel
