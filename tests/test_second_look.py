@@ -19,7 +19,7 @@ from streamdp.answers.announcer import Announcer
 from streamdp.beam.clusters.places import PLACES, WORTH, Places, find_places
 from streamdp.beam.data.choice import Scores, is_touched
 from streamdp.beam.data.pool import ALIVE
-from streamdp.beam.data.state import REVIEW_EVERY, Incoming, Output, State, change_clock, prior_at
+from streamdp.beam.data.state import Incoming, Output, State, change_clock, prior_at
 from streamdp.beam.looks import review as reviewing
 from streamdp.beam.looks.recent import Recent
 from streamdp.beam.looks.review import MOST_RECORDS, Due, gather_recent, review, run_looks

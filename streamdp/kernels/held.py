@@ -108,12 +108,20 @@ def _codes(stored: np.dtype[Any], at: int) -> Iterator[tuple[int, str, int]]:
         yield at, {"b": "?", "i": "q", "f": "d"}[stored.kind], stored.itemsize
 
 
-def _address_of(array: np.ndarray) -> int:
-    """Where its data lies: numpy's C API has that first, behind what all objects have.
-
-    As ``array.ctypes.data``, in a tenth of its time.
-    """
+def _place_of(array: np.ndarray) -> int:
     return ctypes.c_size_t.from_address(id(array) + object.__basicsize__).value
+
+
+_PROBE = np.zeros(1)
+_IS_FIRST = _place_of(_PROBE) == _PROBE.ctypes.data
+
+
+def _address_of(array: np.ndarray) -> int:
+    """Where its data lies.
+
+    numpy's C API has that first, behind what all objects have: to read it there takes a tenth of the time.
+    """
+    return _place_of(array) if _IS_FIRST else array.ctypes.data
 
 
 def _list(value: Any, numbers: list[Any]) -> None:

@@ -10,8 +10,8 @@ EVERY = 0.5
 """Seconds between two times: the disk is busy for as long as there is much, and the journal waits for it."""
 
 LONG, PASSES = 4_000, 5
-"""Pages of a log that is to be begun anew, and how often it is gone over for that, at most: transactions go on
-meanwhile, and what they add takes another pass."""
+"""Pages of a log that is to be begun anew, and how often it is gone over for that, at most: what transactions
+add meanwhile takes another pass."""
 
 
 class Carrier:
