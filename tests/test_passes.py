@@ -329,15 +329,14 @@ def test_the_end_of_a_stream_is_refined_too() -> None:
     assert engine.refined()["refinement_moves"] >= 2000
 
 
-def test_a_run_that_has_refined_vectors_without_looks_warns_of_it(tmp_path: Path) -> None:
+def test_a_run_that_has_refined_vectors_warns_of_it(tmp_path: Path) -> None:
     lines = [json.dumps({"vector": item.value}) for item in points(600, 3)]
     (tmp_path / "in.jsonl").write_text("\n".join(lines))
     given = "--file", "in.jsonl", "--output", "out", "--refine-every"
     warning = b"compare with --refine-every 0"
-    assert warning in call(tmp_path, "consume", *given, "512", "--second-look", "0").stderr
-    for every in ("0", "512"):
-        (tmp_path / "out").unlink()
-        assert warning not in call(tmp_path, "consume", *given, every).stderr
+    assert warning in call(tmp_path, "consume", *given, "512").stderr
+    (tmp_path / "out").unlink()
+    assert warning not in call(tmp_path, "consume", *given, "0").stderr
 
 
 def test_only_final_answers_know_of_it() -> None:

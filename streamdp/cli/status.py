@@ -172,9 +172,8 @@ def print_summary(run: Run, seconds: float) -> None:
             warn(f"--keep: {not_kept}")
         for doubt in run.engine.doubts():
             warn(doubt)
-        refined = run.engine.stream() if run.engine.refined().get("refinements") else None
-        if refined and run.engine.kind == "vectors" and not refined.looked_at:
-            warn("refinements of vectors may part clusters that have strays: compare with --refine-every 0")
+        if run.engine.kind == "vectors" and run.engine.refined().get("refinements"):
+            warn("refinements of vectors may harm clusters that have strays: compare with --refine-every 0")
         for line in filter(None, (refined_line(run.engine), adapted_line(run.engine))):
             say(line)
     exceptions = run.reader.exceptions
