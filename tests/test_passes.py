@@ -17,12 +17,12 @@ from feeds import Told, feed, headlines, nothing, record, texts
 
 from streamdp.beam.clusters.sizes import Sizes
 from streamdp.beam.data.pool import ALIVE
-from streamdp.beam.looks.carry import carry_out
+from streamdp.beam.looks.carry import Arrangement, Moves, carry_out, head_by_label
 from streamdp.engine import Engine
 from streamdp.errors import ConfigError
 from streamdp.likelihoods import VectorFamily, WordFamily
 from streamdp.offline import passes
-from streamdp.offline.adopt import Proposal, arrangement_of
+from streamdp.offline.adopt import Proposal, arrangement_of, prepared
 from streamdp.offline.task import Stream
 from streamdp.records import Record
 from streamdp.settings import Settings
@@ -135,10 +135,74 @@ def test_statistics_are_those_of_the_records(name: str) -> None:
 
 def test_statistics_of_vectors_are_those_of_the_records() -> None:
     records = points(2600, 1)
-    engine = refining(retain=4000, prior="crp", likelihood="normal-inverse-gamma", beam=1)
+    engine = refining(retain=4000, prior="crp", likelihood="normal-inverse-gamma", beam=1, forget=1.0)
     told = feed(engine, records)
     assert adopted(engine) > 0
     check(engine, told.newest(), records)
+
+
+def test_vectors_that_are_forgotten_move_as_if_each_had_come_where_it_is() -> None:
+    """Of the clusters concerned all is forgotten anew, in the order of their records."""
+    stream = of_vectors(4000)
+    held, search = stream.held, stream.search
+    names, counts = np.unique(held.labels, return_counts=True)
+    one, other = names[np.argsort(-counts)[:2]].tolist()
+    chosen = np.flatnonzero(held.labels == one)[5:40:2]
+    was, into = np.full(len(chosen), one), np.full(len(chosen), other)
+    moves = Moves(held.first + chosen, was, into, np.ones(len(chosen)), len(names) + 1000)
+    for _ in carry_out(search, held, Arrangement(moves, chosen[:0], 0.0), with_events=True):
+        pass
+    held.labels[chosen] = other
+    assert held.batch.vectors is not None
+    rows = search.state.clusters.block
+    slots = dict(map(reversed, heads(stream)))  # type: ignore[arg-type]
+    for label in (one, other):
+        row: Any = empty(search.likelihood)
+        for i in np.flatnonzero(held.labels == label).tolist():
+            add(search.likelihood, row, held.batch.vectors[i])
+        assert rows[slots[label]] == pytest.approx(row.row, rel=1e-8, abs=1e-8)
+
+
+def test_passes_found_no_clusters_of_vectors_that_are_looked_at() -> None:
+    engine = Engine(Settings(beam=1, retain=2000))
+    rng = np.random.default_rng(3)
+    rows = 6.0 * rng.normal(size=(4, 3))[rng.integers(0, 4, 800)] + rng.standard_t(2.0, size=(800, 3))
+    told = feed(engine, [record(row, i + 1, float(i)) for i, row in enumerate(rows.tolist())])
+    told.add(engine.finish())
+    stream = stream_of(engine)
+    proposal = passes._search(passes.task_of_pass(stream, 1), 10)
+    assert (proposal.labels < proposal.minted).all()
+    free = passes._search(passes.task_of_pass(stream._replace(looked_at=False), 1), 10)
+    assert (free.labels >= free.minted).any()
+
+
+def test_vectors_that_are_forgotten_leave_no_cluster_that_has_older_ones() -> None:
+    stream = of_vectors(1024)
+    held, sizes = stream.held, stream.search.state.pool.slots["size"]
+    older = [label for slot, label in heads(stream) if sizes[slot] > (held.labels == label).sum()]
+    assert older
+    stays = set((held.first + np.flatnonzero(np.isin(held.labels, older))).tolist())
+    assert set(prepared(stream).fixed.tolist()) == stays
+    some = np.array(sorted(stays)[:40])
+    was = held.labels[some - held.first]
+    into = np.where(was == older[0], older[1], older[0])
+    moves = Proposal(some, was, into, np.ones(len(some)), int(held.labels.max()) + 1)
+    assert arrangement_of(stream, moves, 1500) is None
+
+
+def of_vectors(retain: int) -> Stream:
+    """A stream of vectors that clusters forget, and that looks have united."""
+    engine = refining(retain=retain, refine_every=0, beam=1)
+    feed(engine, points(1500, 1))
+    stream = stream_of(engine)
+    assert stream.looked_at
+    return stream
+
+
+def heads(stream: Stream) -> list[tuple[int, int]]:
+    """Slots and labels of the open clusters."""
+    names, slots = head_by_label(stream.search)
+    return list(zip(slots.tolist(), names.tolist(), strict=True))
 
 
 @pytest.mark.parametrize("name", PRIORS)
@@ -213,7 +277,7 @@ def test_the_log_joint_is_as_much_higher_as_is_said(name: str, retain: int) -> N
     engine = refining(refine_every=retain, retain=retain, second_look=0, beam=1, **PRIORS[name])
     engine.advance(texts(1400, 5, 60))
     stream = stream_of(engine)
-    task = passes.task_over(stream, 1)
+    task = passes.task_of_pass(stream, 1)
     proposals = (passes._search(task, rounds) for rounds in (10, 20, 40, 5, 3, 2))
     plan = next(filter(None, (arrangement_of(stream, each, 1400) for each in proposals)))
     before, joint = task.log_joint(task.before), engine.log_joint
@@ -237,7 +301,7 @@ def test_what_has_changed_since_is_left_alone() -> None:
     engine = refining(retain=2000, second_look=0)
     engine.advance(headlines(1400, 5))
     stream = stream_of(engine)
-    proposal = passes._search(passes.task_over(stream, 1), 10)
+    proposal = passes._search(passes.task_of_pass(stream, 1), 10)
     assert len(proposal.seqs)
     moved = proposal._replace(was=proposal.was + 1)
     assert arrangement_of(stream, moved, 1400) is None
@@ -293,7 +357,10 @@ def test_only_final_answers_know_of_it() -> None:
             {"refine_every": 500, "retain": 100},
             "refine_every: it is more than the records that --retain keeps",
         ),
-        ({"refine_every": 500, "forget": 0.9, "likelihood": "gaussian"}, "refine_every: it takes vectors"),
+        (
+            {"refine_every": 500, "forget": 0.9, "likelihood": "gaussian", "variance": 1.0},
+            "refine_every: it takes vectors",
+        ),
     ],
 )
 def test_what_cannot_be_refined_is_refused(settings: dict[str, Any], told: str) -> None:

@@ -172,7 +172,7 @@ def print_summary(run: Run, seconds: float) -> None:
         for doubt in run.engine.doubts():
             warn(doubt)
         if run.engine.kind == "vectors" and run.engine.refined().get("refinements"):
-            warn("refinements of vectors may part clusters that have strays: compare with --refine-every 0")
+            warn("refinements of vectors may harm clusters that have strays: compare with --refine-every 0")
         for line in filter(None, (refined_line(run.engine), adapted_line(run.engine))):
             say(line)
     exceptions = run.reader.exceptions

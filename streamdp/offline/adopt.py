@@ -6,14 +6,18 @@ records that have moved, and clusters that have closed.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 
 from streamdp.beam.looks.carry import Arrangement, Moves, head_by_label, numbered
 from streamdp.beam.looks.second_look import LEAST_GAIN
+from streamdp.beam.looks.unions import LOOSE
+from streamdp.beam.looks.uniting import weigh_rows
 from streamdp.beam.search import inherit
 from streamdp.kernels.sound import finite, require, within
+from streamdp.likelihoods import VectorFamily
 from streamdp.offline.chain import Chain
 from streamdp.offline.kernels.store import FIRST_SLOT
 from streamdp.offline.problem import Solution
@@ -37,8 +41,7 @@ class Proposal(Moves):
         few = by_distance(task.problem.prior) is None
         if few and solution.chain.log_joint > task.log_joint(task.before):
             found = solution.labels
-        names, _ = inherit(task.before, found, task.names, task.minted)
-        labels = names[found]
+        labels = _labelled(task, found)
         moved = np.flatnonzero(labels != task.before)
         shares = _shares([*solution.draws, found], found, moved)
         return Proposal(task.seqs[moved], task.before[moved], labels[moved], shares, task.minted)
@@ -82,6 +85,48 @@ def _shares(draws: list[np.ndarray], answer: np.ndarray, moved: np.ndarray) -> n
     return together / len(draws)
 
 
+def prepared(stream: Stream) -> Stream:
+    """A stream as passes refine it: of vectors that are forgotten, none leaves a cluster that has older ones.
+
+    What it adds to the cluster's statistics is not known then.
+    """
+    held = stream.held
+    if not stream.looked_at or held.first == 0 or getattr(stream.search.likelihood, "forget", 1.0) == 1.0:
+        return stream
+    names, slots = head_by_label(stream.search)
+    labels, counts = np.unique(held.labels, return_counts=True)
+    known = dict(zip(labels.tolist(), counts.tolist(), strict=True))
+    here = np.array([known.get(label, 0) for label in names.tolist()], np.int64)
+    old = names[stream.search.state.pool.slots["size"][slots] > here]
+    stays = held.first + np.flatnonzero(np.isin(held.labels, old))
+    return stream._replace(fixed=np.union1d(stream.fixed, stays))
+
+
+def task_of_pass(stream: Stream, seed: int | None = None) -> Task:
+    """What a pass refines. ValueError where nothing can move; ``seed`` is that of the samplers.
+
+    Where looks at vectors say how many clusters there are, a pass weighs as they do, and founds none: the
+    family alone would take for clusters what the looks have made strays, or parts of a skewed one.
+    """
+    task = task_over(prepared(stream), seed)
+    if not stream.looked_at:
+        return task
+    family, anchors = task.problem.likelihood, task.problem.anchors
+    assert isinstance(family, VectorFamily)
+    family = family.loosened(LOOSE)
+    if anchors is not None and anchors.rows is not None:
+        rows = anchors.rows.copy()
+        weigh_rows(family.terms(), rows, np.zeros(len(rows)))
+        anchors = replace(anchors, rows=rows)
+    return replace(task, problem=replace(task.problem, likelihood=family, anchors=anchors), founds=False)
+
+
+def _labelled(task: Task, found: np.ndarray) -> np.ndarray:
+    """Labels of clusters that a chain has found; where none may be founded, its records stay."""
+    labels = inherit(task.before, found, task.names, task.minted)[0][found]
+    return labels if task.founds else np.where(labels < task.minted, labels, task.before)
+
+
 def arrangement_of(stream: Stream, proposal: Proposal, since: int) -> Arrangement | None:
     """What of a proposal still holds and is better than what the stream has by now; None where nothing is.
 
@@ -89,10 +134,11 @@ def arrangement_of(stream: Stream, proposal: Proposal, since: int) -> Arrangemen
     are few and large, the records from number ``since`` on, which came after the proposal was begun, may
     follow.
     """
+    stream = prepared(stream)
     changes, _ = numbered(stream.search, _valid(stream, proposal))
     if len(changes.seqs) == 0:
         return None
-    task = task_over(stream)
+    task = task_of_pass(stream)
     changes = changes.take(np.isin(changes.seqs, task.seqs))
     chain = task.problem.chain(task.problem.settings.seed, task.start)
     began = chain.log_joint
@@ -110,7 +156,9 @@ def arrangement_of(stream: Stream, proposal: Proposal, since: int) -> Arrangemen
     shares[np.searchsorted(task.seqs, changes.seqs)] = changes.shares
     better = Proposal(task.seqs[moved], task.before[moved], labels[moved], shares[moved], changes.minted)
     changes, founders = numbered(stream.search, better)
-    return Arrangement(changes, founders, nats) if len(changes.seqs) else None
+    if len(changes.seqs) == 0:
+        return None
+    return Arrangement(changes, founders, nats_of(stream, changes) if stream.looked_at else nats)
 
 
 def _are_open(stream: Stream, task: Task, labels: np.ndarray, minted: int) -> bool:
@@ -212,8 +260,10 @@ def _followed(task: Task, chain: Chain, changes: Proposal, late: np.ndarray) -> 
     chain.set_labels(task.numbered(labels))
     sweep(chain, order)
     chain.settle()
-    names, _ = inherit(task.before, chain.labels, task.names, task.minted)
-    return names[chain.labels], chain.log_joint
+    labels = _labelled(task, chain.labels)
+    if not task.founds:
+        chain.set_labels(task.numbered(labels))
+    return labels, chain.log_joint
 
 
 def _parts(changes: Proposal) -> list[np.ndarray]:

@@ -60,11 +60,14 @@ class _Slots(NamedTuple):
         )
 
 
-def frozen_of(search: BeamSearch, held: Labelled, prior: Prior, likelihood: Likelihood) -> Frozen:
+def frozen_of(
+    search: BeamSearch, held: Labelled, prior: Prior, likelihood: Likelihood, *, blurred: bool = False
+) -> Frozen:
     """What the clusters of a running beam hold of the records before those that are retained.
 
-    ``prior`` and ``likelihood`` are those of the samplers. ValueError where the statistics of older records
-    cannot be told from those of the retained ones.
+    ``prior`` and ``likelihood`` are those of the samplers. Where clusters forget, and rows are ``blurred``
+    (some are unions of others), older vectors of a cluster with retained ones count for nothing. ValueError
+    where the statistics of older records cannot be told from those of the retained ones.
     """
     state = search.state
     found = _open(state, search.head_slots(), held)
@@ -80,7 +83,8 @@ def frozen_of(search: BeamSearch, held: Labelled, prior: Prior, likelihood: Like
         words = _words(state.clusters, found, held.batch)
     family = likelihood.of_vectors
     if family is not None:
-        rows = _rows(state, found, held.batch, family, getattr(search.likelihood, "forget", 1.0))
+        forget = getattr(search.likelihood, "forget", 1.0)
+        rows = _rows(state, found, held.batch, family, 0.0 if blurred and forget < 1.0 else forget)
     positions = held.first + np.arange(len(held.labels), dtype=np.float64)
     if (linked := by_distance(prior)) is not None and linked.unit == "seconds":
         assert held.batch.times is not None
@@ -136,9 +140,10 @@ def _words(clusters: WordClusters, found: _Slots, batch: Batch) -> Batch:
 def _rows(state: State, found: _Slots, batch: Batch, likelihood: VectorFamily, forget: float) -> np.ndarray:
     """The statistics of the slots without their retained members, the latest taken out first.
 
-    Where the stream forgets, older ones count as much as they did before the retained ones joined.
+    Where the stream forgets, older ones count as much as they did before the retained ones joined: for
+    nothing where ``forget`` is 0.
     """
-    if forget < 1.0 and not isinstance(likelihood, Gaussian | NormalInverseGamma):
+    if 0.0 < forget < 1.0 and not isinstance(likelihood, Gaussian | NormalInverseGamma):
         raise ValueError(
             f"what {type(likelihood).__name__} has forgotten of older vectors cannot be told: make the state "
             "with a larger --retain, or with --forget 1"
@@ -272,6 +277,7 @@ class Stream(NamedTuple):
     """A running stream: its model, the records that it holds, with their newest labels, and the beam.
 
     What was answered of records before ``since`` is final, and those of these numbers are ``fixed`` by hand.
+    ``looked_at`` says whether looks at vectors choose the family's parameters and which clusters are one.
     """
 
     settings: Settings
@@ -281,6 +287,7 @@ class Stream(NamedTuple):
     search: BeamSearch
     since: int = 0
     fixed: np.ndarray = NONE
+    looked_at: bool = False
 
     @property
     def base(self) -> np.ndarray | None:
@@ -307,6 +314,8 @@ class Task:
         Labels below it are taken.
     notes
         What a user should know.
+    founds
+        Whether records may found clusters.
     """
 
     encoded: Encoded
@@ -316,6 +325,7 @@ class Task:
     names: np.ndarray
     minted: int
     notes: tuple[str, ...] = ()
+    founds: bool = True
 
     @property
     def start(self) -> np.ndarray:
@@ -359,7 +369,7 @@ def task_over(stream: Stream, seed: int | None = None) -> Task:
     seqs, names = held.first + np.arange(len(held.labels)), np.zeros(0, np.int64)
     labels = held.labels.copy()
     if held.first > 0:
-        frozen = frozen_of(search, held, problem.prior, problem.likelihood)
+        frozen = frozen_of(search, held, problem.prior, problem.likelihood, blurred=stream.looked_at)
         chosen = np.flatnonzero(frozen.free)
         if len(chosen) == 0:
             raise ValueError("no record can move: all are in closed clusters whose older records are gone")

@@ -80,10 +80,11 @@ class Blueprint:
         """The family; ``moments`` are those of the vectors, None for words. Raises ConfigError."""
         if self.likelihood is not None:
             return self.likelihood
-        settings = self.settings
-        if moments is not None and settings.refine_every and not settings.of_vector_beside:
-            settings = _without_forgetting(settings)
-        return build_likelihood(settings, moments)
+        settings, family = self.settings, build_likelihood(self.settings, moments)
+        refined = moments is not None and settings.refine_every and not settings.of_vector_beside
+        if refined and not self._are_looked_at(family):
+            family = build_likelihood(_without_forgetting(settings), moments)
+        return family
 
     def check(self) -> None:
         """Raise ConfigError where no model can be made, before any record is there."""
@@ -101,11 +102,16 @@ class Blueprint:
     def follows(self, moments: Moments | None) -> VectorFamily | None:
         """The family whose parameters follow the clusters found, as it is at first; None where they stay."""
         family = self.likelihood_for(moments)
-        if self.likelihood is not None or not isinstance(family, VectorFamily) or not family.learned:
-            return None
+        looked_at = self.likelihood is None and self._are_looked_at(family)
+        return family if looked_at and isinstance(family, VectorFamily) else None
+
+    def _are_looked_at(self, family: Likelihood) -> bool:
+        """Whether looks back choose parameters of a family of vectors, and which clusters are one."""
+        if not isinstance(family, VectorFamily) or not family.learned:
+            return False
         named = {parameter: name for name, parameter in family.settings.items()}
         given = any(getattr(self.settings, named.get(name, ""), None) is not None for name in family.learned)
-        return None if given or not looks_back(self.settings, self.prior_for(sparse=False)) else family
+        return not given and looks_back(self.settings, self.prior_for(sparse=False))
 
     def search(
         self,

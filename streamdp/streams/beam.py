@@ -332,9 +332,9 @@ class BeamStream(Stream):
             prior = replace(self._looks.adaptive, concentration=now.concentration, decay=decay)
         from streamdp.offline.task import Stream as Refinable
 
-        encoded = Encoded(encoder, held.batch, self.intake.moments)
         since, fixed = self.announcer.open_from(search.seq), self.corrections.fixed(held.first, held.labels)
-        return Refinable(self.settings, prior, encoded, held, search, since, fixed)
+        known = self.settings, prior, Encoded(encoder, held.batch, self.intake.moments), held, search
+        return Refinable(*known, since, fixed, self._looks.began is not None)
 
     def base_of(self, words: Iterable[str]) -> dict[str, float]:
         """Share of each word in the base measure that all clusters have learned; {} where there is none."""

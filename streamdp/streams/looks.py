@@ -89,10 +89,10 @@ class Looks:
             yield from review(search, *held, due, with_events=with_events)
             now = held._replace(labels=self._announcer.retained.newest()[0])
             yield from part(search, now, held.labels, due, with_events=with_events)
-        if self.passes is not None:
-            yield from self.passes.turn(refinable, search.seq, with_events=with_events, last=last)
         if last or due_at(search.seq):
             yield from self.follow(search, with_events=with_events, last=last)
+        if self.passes is not None:  # under what the looks expect by now, of the clusters that they leave
+            yield from self.passes.turn(refinable, search.seq, with_events=with_events, last=last)
 
     def follow(self, search: BeamSearch, *, with_events: bool, last: bool = False) -> Iterator[Output]:
         """Let what is expected of clusters of vectors follow those that were found."""

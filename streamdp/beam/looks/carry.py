@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple, Self, TypeVar
+from dataclasses import replace
+from typing import Any, NamedTuple, Self, TypeVar
 
 import numpy as np
 
 from streamdp.beam.data.pool import ALIVE
 from streamdp.beam.data.state import MERGED, SPLIT, VANISHED, Output
 from streamdp.beam.looks.rearrange import found_clusters, keep_head, move_records, report_change, tidy
+from streamdp.beam.looks.recent import Recent
 from streamdp.beam.looks.review import by_label, gather_recent, run_looks
+from streamdp.beam.looks.uniting import collect_rows
 from streamdp.beam.search import BeamSearch
-from streamdp.encode.batch import Labelled
+from streamdp.encode.batch import Batch, Labelled
+from streamdp.likelihoods.vectors import NormalFamily, coarsen_rows
 from streamdp.priors.base import found_weight
 
 
@@ -113,20 +117,47 @@ def carry_out(
         yield from _report(search, [_end(changes, left, slot) for slot in ended])
     chosen = held.batch.take(changes.seqs - held.first)
     chosen_times = times[changes.seqs - held.first]
+    concerned = np.unique(np.concatenate([left, into]))
+    lasting = _recollect(search, held.batch, recent, concerned, forget=False)
+    model = search.model if lasting is None else search.model._replace(family=lasting)
 
     def move(out: Output) -> None:
         records = search.prepare(chosen)._replace(times=chosen_times)
         state, scores = search.state, search.scores
-        move_records(search.model, state, scores, recent, out, records, changes.seqs, into, changes.shares)
+        move_records(model, state, scores, recent, out, records, changes.seqs, into, changes.shares)
 
     longest = int(np.diff(chosen.offsets).max(initial=1)) if chosen.sparse else 1
     yield from run_looks(search, move, len(changes.seqs), len(changes.seqs), longest, with_events)
+    _recollect(search, held.batch, recent, concerned, forget=True)
     if with_events:
         minted = changes.minted + np.arange(len(plan.founders))
         born = slots[np.searchsorted(labels, minted)]
         told = changes.was if plan.told is None else plan.told
         yield from _report(search, [_birth(told, into, slot) for slot in born.tolist()])
-    tidy(search.state, recent, np.unique(np.concatenate([left, into])), plan.nats)
+    tidy(search.state, recent, concerned, plan.nats)
+
+
+def _recollect(
+    search: BeamSearch, batch: Batch, recent: Recent, slots: np.ndarray, *, forget: bool
+) -> Any | None:
+    """Where a family forgets, take statistics of slots anew from their records, if all are retained.
+
+    What has been forgotten of a record cannot be taken out: so records move while nothing is forgotten, and
+    are forgotten again in their order. Returns the family's terms; None where it does not forget.
+    """
+    family, state = search.likelihood, search.state
+    if not isinstance(family, NormalFamily) or family.forget == 1.0 or batch.vectors is None:
+        return None
+    terms = (family if forget else replace(family, forget=1.0)).terms()
+    slots = slots[(recent.held[slots] == state.pool.slots["size"][slots]) & (recent.held[slots] > 0)]
+    place = np.full(len(recent.head) + 1, -1)
+    place[slots] = np.arange(len(slots))
+    block = np.zeros((len(slots), family.width))
+    coarse = np.zeros((len(slots), family.coarse), np.float32)
+    collect_rows(terms, np.ascontiguousarray(batch.vectors, np.float64), place[recent.slot], block)
+    coarsen_rows(terms, block, coarse)
+    state.clusters.block[slots], state.clusters.coarse[slots] = block, coarse
+    return terms
 
 
 def _found(search: BeamSearch, plan: Arrangement, times: np.ndarray) -> None:
