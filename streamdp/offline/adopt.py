@@ -108,7 +108,7 @@ def task_of_pass(stream: Stream, seed: int | None = None) -> Task:
     Where looks at vectors say how many clusters there are, a pass weighs as they do, and founds none: the
     family alone would take for clusters what the looks have made strays, or parts of a skewed one.
     """
-    task = task_over(prepared(stream), seed)
+    task = task_over(prepared(stream), seed, blurred=stream.looked_at)
     if not stream.looked_at:
         return task
     family, anchors = task.problem.likelihood, task.problem.anchors

@@ -346,10 +346,11 @@ WORDS = 1 << 26
 """Words of the records of a task at most: samplers have tables as long as their number."""
 
 
-def task_over(stream: Stream, seed: int | None = None) -> Task:
+def task_over(stream: Stream, seed: int | None = None, *, blurred: bool = False) -> Task:
     """What there is to refine. ValueError where nothing can move.
 
-    ``seed`` is that of the samplers; None: the stream's. Nothing of the task changes as the stream goes on.
+    ``seed`` is that of the samplers; None: the stream's. ``blurred`` is as ``frozen_of`` takes it. Nothing of
+    the task changes as the stream goes on.
     """
     settings, prior, encoded, held, search, *_ = stream
     if held.batch.sparse and (words := int(held.batch.counts.sum(dtype=np.int64))) > WORDS:
@@ -369,7 +370,7 @@ def task_over(stream: Stream, seed: int | None = None) -> Task:
     seqs, names = held.first + np.arange(len(held.labels)), np.zeros(0, np.int64)
     labels = held.labels.copy()
     if held.first > 0:
-        frozen = frozen_of(search, held, problem.prior, problem.likelihood, blurred=stream.looked_at)
+        frozen = frozen_of(search, held, problem.prior, problem.likelihood, blurred=blurred)
         chosen = np.flatnonzero(frozen.free)
         if len(chosen) == 0:
             raise ValueError("no record can move: all are in closed clusters whose older records are gone")
