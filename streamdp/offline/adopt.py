@@ -22,7 +22,7 @@ from streamdp.offline.chain import Chain
 from streamdp.offline.kernels.store import FIRST_SLOT
 from streamdp.offline.problem import Solution
 from streamdp.offline.samplers.gibbs import sweep
-from streamdp.offline.task import Stream, Task, task_over
+from streamdp.offline.task import Stream, Task, beside_older, task_over
 from streamdp.priors import DistanceDependent, by_distance
 from streamdp.state.retained import pack, unpack
 
@@ -93,22 +93,19 @@ def prepared(stream: Stream) -> Stream:
     held = stream.held
     if not stream.looked_at or held.first == 0 or getattr(stream.search.likelihood, "forget", 1.0) == 1.0:
         return stream
-    names, slots = head_by_label(stream.search)
-    labels, counts = np.unique(held.labels, return_counts=True)
-    known = dict(zip(labels.tolist(), counts.tolist(), strict=True))
-    here = np.array([known.get(label, 0) for label in names.tolist()], np.int64)
-    old = names[stream.search.state.pool.slots["size"][slots] > here]
-    stays = held.first + np.flatnonzero(np.isin(held.labels, old))
+    stays = held.first + beside_older(stream.search, held)
     return stream._replace(fixed=np.union1d(stream.fixed, stays))
 
 
 def task_of_pass(stream: Stream, seed: int | None = None) -> Task:
-    """What a pass refines. ValueError where nothing can move; ``seed`` is that of the samplers.
+    """What a pass refines of a stream that is ``prepared``. ValueError where nothing can move.
+
+    ``seed`` is that of the samplers.
 
     Where looks at vectors say how many clusters there are, a pass weighs as they do, and founds none: the
     family alone would take for clusters what the looks have made strays, or parts of a skewed one.
     """
-    task = task_over(prepared(stream), seed, blurred=stream.looked_at)
+    task = task_over(stream, seed, blurred=stream.looked_at)
     if not stream.looked_at:
         return task
     family, anchors = task.problem.likelihood, task.problem.anchors

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 from streamdp.beam.data.state import REVIEW_EVERY, Output
 from streamdp.beam.looks.carry import carry_out
 from streamdp.kernels.sound import require
-from streamdp.offline.adopt import Proposal, arrangement_of, task_of_pass
+from streamdp.offline.adopt import Proposal, arrangement_of, prepared, task_of_pass
 from streamdp.offline.plan import Plan
 from streamdp.offline.solve import solve
 from streamdp.offline.task import Stream, Task
@@ -98,7 +98,7 @@ class Passes:
         if stream is None or self._begun is not None:
             return
         try:
-            task = task_of_pass(stream, (stream.settings.seed + seq) % 2**32)
+            task = task_of_pass(prepared(stream), (stream.settings.seed + seq) % 2**32)
         except ValueError:
             return  # nothing can move, now
         if len(stream.fixed) and not math.isfinite(task.log_joint(task.before)):

@@ -107,6 +107,12 @@ def _open(state: State, slots: np.ndarray, held: Labelled) -> _Slots:
     return _Slots(slots, labels, sizes, pool.founder[slots], members)
 
 
+def beside_older(search: BeamSearch, held: Labelled) -> np.ndarray:
+    """The retained records whose clusters are open and hold older ones, too, by place among the retained."""
+    found = _open(search.state, search.head_slots(), held)
+    return np.concatenate([NONE, *found.where(found.sizes > 0).members])
+
+
 def _complete(held: Labelled, known: np.ndarray, old: int) -> np.ndarray:
     """Labels of closed clusters of which all records are retained.
 
@@ -349,8 +355,7 @@ WORDS = 1 << 26
 def task_over(stream: Stream, seed: int | None = None, *, blurred: bool = False) -> Task:
     """What there is to refine. ValueError where nothing can move.
 
-    ``seed`` is that of the samplers; None: the stream's. ``blurred`` is as ``frozen_of`` takes it. Nothing of
-    the task changes as the stream goes on.
+    ``seed`` is of the samplers, None: the stream's; ``blurred``: see ``frozen_of``. A task stays as it is.
     """
     settings, prior, encoded, held, search, *_ = stream
     if held.batch.sparse and (words := int(held.batch.counts.sum(dtype=np.int64))) > WORDS:

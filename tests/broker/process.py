@@ -12,6 +12,7 @@ import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TypeVar
 
 HERE = Path(__file__).parent
 INSTALL = "the Kafka tests need Java and Maven: apt install default-jre-headless maven"
@@ -155,17 +156,27 @@ class Broker:
         self._process = None
 
 
+B = TypeVar("B", bound=Broker)
+
+
 @contextlib.contextmanager
-def running(folder: Path) -> Iterator[Broker]:
-    """A broker that has started, until the block ends."""
-    broker = Broker(folder)
-    broker.format()
+def started(broker: B) -> Iterator[B]:
+    """A broker whose disk is formatted, until the block ends."""
     broker.start()
     try:
         broker.wait()
         yield broker
     finally:
         broker.stop()
+
+
+@contextlib.contextmanager
+def running(folder: Path) -> Iterator[Broker]:
+    """A new broker, until the block ends."""
+    broker = Broker(folder)
+    broker.format()
+    with started(broker):
+        yield broker
 
 
 _OF_A_CLUSTER = """

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
+from broker.process import started
 from held import Held
 from secured import Secured
 
@@ -14,12 +15,8 @@ def other_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]
     """A second broker, of a cluster of its own, with ports that demand TLS and logins."""
     broker = Secured(tmp_path_factory.mktemp("other"))
     broker.format_with_users("b3RoZXItc3RyZWFtZHAtdQ")
-    broker.start()
-    try:
-        broker.wait()
+    with started(broker):
         yield broker
-    finally:
-        broker.stop()
 
 
 @pytest.fixture(scope="session")
@@ -27,10 +24,8 @@ def held(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Held]:
     """A broker behind a proxy."""
     broker = Held(tmp_path_factory.mktemp("held"))
     broker.format()
-    broker.start()
-    try:
-        broker.wait()
-        yield broker
-    finally:
-        broker.release()
-        broker.stop()
+    with started(broker):
+        try:
+            yield broker
+        finally:
+            broker.release()

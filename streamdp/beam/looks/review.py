@@ -10,7 +10,6 @@ import numpy as np
 from streamdp.beam.clusters.places import Places
 from streamdp.beam.data.pool import ALIVE
 from streamdp.beam.data.state import GROW, REVIEW_EVERY, Incoming, Output, clocks_at, concentrations_at
-from streamdp.beam.growth import make_room
 from streamdp.beam.looks.recent import Recent, gather
 from streamdp.beam.looks.second_look import Chosen, look_again
 from streamdp.beam.search import BeamSearch
@@ -187,4 +186,4 @@ def run_looks(
         if out.counters.revisions or out.counters.events:
             yield out
         if int(out.counters.status) == GROW:
-            search.state = make_room(search.state, out.needs)
+            search.make_room()
