@@ -11,6 +11,7 @@ import sys
 def main() -> None:
     """Run the command line; every foreseen error is one line on stderr and an exit code (docs/formats.md)."""
     gc.set_threshold(20_000, 20, 20)  # most of what is made lasts: imports, then the state of a stream
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # else a thread a core is started, and spins a while
     _need_locks()
     _occupy_standard_streams()
     sys.exit(_run())

@@ -16,7 +16,6 @@ from typing import Any
 from numba.core import codegen, typed_passes
 from numba.core.compiler import CompilerBase, DefaultPassBuilder, Flags
 from numba.core.compiler_machinery import AnalysisPass, register_pass
-from numba.core.registry import CPUDispatcher
 
 
 def leave_blas_for_later() -> None:
@@ -117,14 +116,3 @@ class InnerCompiler(CompilerBase):
         passes.add_pass_after(_ChooseLibrary, typed_passes.NopythonTypeInference)
         passes.finalize()
         return [passes]
-
-
-class InnerDispatcher(CPUDispatcher):
-    """A function that other kernels call, and Python must not: there is no machine code to be called."""
-
-    def __call__(self, *arguments: Any, **named: Any) -> Any:
-        """Refuse: a TypeError in place of a crash."""
-        raise TypeError(
-            f"{self.py_func.__name__} is a @kernel, which only kernels call: for Python make an @entry that "
-            "calls it; make it @shared where it takes and returns numbers; or call its py_func"
-        )

@@ -93,8 +93,8 @@ class _Walk:
         """Note what a name stands for."""
         if isinstance(value, FunctionType):
             self._note_function(value)
-        elif hasattr(value, "py_func"):  # a kernel, as numba has it
-            self.add([(name, _written(option)) for name, option in sorted(value.targetoptions.items())])
+        elif hasattr(value, "py_func"):  # a kernel
+            self.add([(name, _written(option)) for name, option in sorted(value.options.items())])
             self._note_function(value.py_func)
         elif hasattr(value, "implementation"):
             if id(value) not in self._seen:

@@ -12,10 +12,11 @@ from operator import is_
 from typing import Any, TypeVar
 
 import numba
-from numba.extending import overload, register_jitable
+from numba.core import types
+from numba.extending import overload, register_jitable, typeof_impl
 
 from streamdp.kernels.cache import KernelCache, cache_folder
-from streamdp.kernels.compiler import InnerCompiler, InnerDispatcher
+from streamdp.kernels.compiler import InnerCompiler
 from streamdp.kernels.held import Held, form_of
 from streamdp.kernels.prebuilt import settle
 
@@ -51,10 +52,38 @@ def sum_kernel(function: F) -> F:
 
 
 def _inner(function: F, **options: Any) -> F:
-    compiled: Any = _njit(**options, **_INNER)(function)
-    compiled.__class__ = InnerDispatcher
-    found: F = compiled
+    found: Any = Inner(function, {**options, **_INNER})
     return found
+
+
+class Inner:
+    """A function that other kernels call, and Python must not: there is no machine code to be called.
+
+    numba learns of it when the first of those kernels is compiled. Where all come from the cache it never
+    does: that would be a sixth of what it takes to start.
+    """
+
+    def __init__(self, function: Callable[..., Any], options: dict[str, Any]) -> None:
+        functools.update_wrapper(self, function)
+        self.py_func = function
+        self.options = options
+
+    def __call__(self, *arguments: Any, **named: Any) -> Any:
+        """Refuse: a TypeError in place of a crash."""
+        raise TypeError(
+            f"{self.py_func.__name__} is a @kernel, which only kernels call: for Python make an @entry that "
+            "calls it; make it @shared where it takes and returns numbers; or call its py_func"
+        )
+
+    @functools.cached_property
+    def dispatcher(self) -> Any:
+        """What numba makes of the function."""
+        return _njit(**self.options)(self.py_func)
+
+
+@typeof_impl.register(Inner)
+def _typeof_inner(value: Inner, _: Any) -> Any:
+    return types.Dispatcher(value.dispatcher)
 
 
 def shared(function: F) -> F:
