@@ -137,7 +137,6 @@ class LogReader:
         which = np.flatnonzero(found.rows["ordinary"])
         read = found.rows[which]
         letters = found.letters[: int(read["end"][-1]) if len(read) else 0]
-        letters.setflags(write=False)
         columns = Columns(
             found.values[: found.used[0]],
             letters,

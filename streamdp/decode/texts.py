@@ -144,7 +144,6 @@ class TextReader:
         read = found.rows[which]
         times = with_stamps(read["time"].copy(), raws, which)
         letters = found.letters[: int(read["end"][-1]) if len(read) else 0]
-        letters.setflags(write=False)
         ids = np.stack([read["id_start"], read["id_stop"]], axis=1)
         columns = Columns(
             data,

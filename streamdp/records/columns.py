@@ -64,6 +64,8 @@ class Texts(Sequence[Record]):
         begin: int = 0,
         features: tuple[str, ...] = (),
     ) -> None:
+        for each in columns.data, columns.letters:
+            each.setflags(write=False)  # however they came about: kernels are compiled for one kind
         self.columns, self.raws, self.numbers, self.keep = columns, raws, numbers, keep
         self.refused, self.begin, self.features = refused, begin, features
 
@@ -105,7 +107,6 @@ class Texts(Sequence[Record]):
         pieces = [columns.letters[starts[i] : columns.ends[i]] for i in which.tolist()]
         ends = np.cumsum([len(piece) for piece in pieces], dtype=np.int64)
         letters = np.concatenate(pieces) if pieces else np.zeros(0, np.uint8)
-        letters.setflags(write=False)
         part = columns._replace(
             letters=letters,
             ends=ends,

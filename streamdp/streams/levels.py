@@ -23,8 +23,7 @@ def written_levels(records: Sequence[Record], keep: Sequence[str]) -> Levels:
         return levels_of([None if level is None else str(level) for level in kept])
     if "level" not in records.keep:
         return NO_LEVELS
-    data = records.columns.data.view()
-    data.setflags(write=False)
+    data = records.columns.data
     places = records.columns.kept[:, records.keep.index("level")].copy()
     there = np.flatnonzero(places[:, 0] >= 0)
     quoted = there[data[places[there, 0]] == ord('"')]
