@@ -46,7 +46,9 @@ from streamdp.state.erasing import ErasedFile
 from streamdp.state.kept import keep_of_another_release
 from streamdp.state.snapshot import Header, Hold, SnapshotError, StateFolder, newest_taken
 
-BATCH = 1000
+BATCH, MOST, QUICK = 1_000, 4_000, 0.1
+"""Records of a batch; at most, twice as many as before where those were answered in so many seconds."""
+
 SILENCE = {"silent": True}
 """The mark of positions after which the source was silent for the idle timeout."""
 
@@ -70,7 +72,7 @@ class Run:
         interrupt: Interrupt,
         hold: Callable[[str], Hold] | None = None,
     ) -> None:
-        self.watch, self.interrupt = watch, interrupt
+        self.watch, self.interrupt, self.most = watch, interrupt, BATCH
         before = None
         if outputs.start_from is not None:
             header, before = open_snapshot(outputs.start_from)
@@ -192,9 +194,9 @@ class Run:
             self.corrector.look()
         if self._was_silent():
             self._answer(self.engine.flush)
-        records = self.erased.without(self.reader.batch(BATCH, WAIT))
+        records = self.erased.without(self.reader.batch(self.most, WAIT))
         if records:
-            self.heard_at = time.monotonic()
+            self.heard_at = began = time.monotonic()
             self.watch.taken(records)
             self.sinks.taken(records)
             decided = self.source.decided() if isinstance(self.source, Replayable) else {}
@@ -204,6 +206,9 @@ class Run:
                     self.engine.score(records, self.scored) if self.frozen else self.engine.advance(records)
                 )
             )
+            if len(records) >= self.most:
+                quick = time.monotonic() - began < QUICK
+                self.most = min(2 * self.most, MOST) if quick else BATCH
         elif self._silent():
             self.sinks.mark({**self.source.positions(), **SILENCE})
             self._answer(self.engine.flush)
