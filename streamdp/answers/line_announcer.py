@@ -58,9 +58,7 @@ class LineAnnouncer(Announcer):
         numbers, _ = self.numbers.take(first, rows, sizes, texts)
         labels = rows["label"]
         self._as_lines().add(first, rows, numbers, texts, *shown)
-        which = range(len(texts))
-        if self.samples.has_room(len(np.unique(labels))):
-            which = lasting(labels, numbers[3]).tolist()
+        which = lasting(labels, numbers[3]) if self.samples.has_room(len(np.unique(labels))) else None
         samples = of_texts(texts, first, labels, numbers[3], which, kept=False)
         self._report_added(samples, first, len(texts), lines)
 

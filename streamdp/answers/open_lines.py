@@ -295,8 +295,8 @@ class HeldTemplates:
 
     def size_of(self, numbers: np.ndarray) -> int:
         """How many bytes these have together."""
-        sizes = np.diff(self.held.ends, prepend=0)
-        return int(sizes[numbers[numbers >= 0]].sum())
+        held, ends = numbers[numbers >= 0], self.held.ends
+        return int(ends[held].sum() - ends[held[held > 0] - 1].sum()) if len(held) else 0
 
     def keep(self, numbers: np.ndarray) -> np.ndarray:
         """Forget the others where those are many; the numbers of these from now on."""

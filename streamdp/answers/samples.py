@@ -65,7 +65,7 @@ def of_texts(
     first: int,
     labels: np.ndarray,
     novelties: np.ndarray,
-    which: Sequence[int] | None = None,
+    which: np.ndarray | None = None,
     *,
     kept: bool = True,
 ) -> list[Joined]:
@@ -76,19 +76,22 @@ def of_texts(
     if texts.dimension and not (kept and texts.keep):
         return []  # numbers show nothing
     columns, letters = texts.columns, texts.columns.letters.data
-    numbers = range(len(texts)) if which is None else which
-    ends = (columns.ends - texts.begin).tolist()
-    starts = [0, *ends]
-    whole = bytes(letters[texts.begin : texts.begin + ends[-1]]) if ends else b""
-    said: list[Text] = [whole[starts[i] : min(ends[i], starts[i] + _BYTES)] for i in numbers]
+    if not len(texts):
+        return []
+    chosen = np.arange(len(texts)) if which is None else np.asarray(which)
+    numbers, ends = chosen.tolist(), columns.ends - texts.begin
+    starts = np.concatenate([[0], ends[:-1]])[chosen]
+    whole = bytes(letters[texts.begin : texts.begin + int(ends[-1])])
+    spans = map(slice, starts.tolist(), np.minimum(ends[chosen], starts + _BYTES).tolist())
+    said: list[Text] = list(map(whole.__getitem__, spans))
     if kept and texts.keep:
         data, spans = columns.data.data, columns.kept.tolist()
         for at, i in enumerate(numbers):
             values = tuple(bytes(data[start:stop]) for start, stop in spans[i] if start >= 0)
             long = sum(map(len, values)) > _BYTES
             said[at] = _as_text(values) if long else values or said[at]
-    told, typical = labels.tolist(), (-novelties).tolist()
-    return [(told[i], (first + i, typical[i], text)) for i, text in zip(numbers, said, strict=True)]
+    samples = zip((first + chosen).tolist(), (-novelties[chosen]).tolist(), said, strict=True)
+    return list(zip(labels[chosen].tolist(), samples, strict=True))
 
 
 def lasting(labels: np.ndarray, novelties: np.ndarray) -> np.ndarray:

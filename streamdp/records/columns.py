@@ -190,7 +190,7 @@ class Texts(Sequence[Record]):
     def __getitem__(self, at: int | slice) -> Record | Texts:
         if isinstance(at, slice):
             start, stop, _ = at.indices(len(self))
-            return self._part(start, max(start, stop))
+            return self if (start, stop) == (0, len(self)) else self._part(start, max(start, stop))
         if not -len(self) <= at < len(self):
             raise IndexError(at)
         return self.record(at % len(self))

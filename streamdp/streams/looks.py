@@ -83,7 +83,9 @@ class Looks:
         if held is not None:
             of_age = coming_of_age(search.seq, age, last=last)
             unsure = [self._announcer.unsure(max(start, held.first), stop) for start, stop in of_age]
-            seqs = np.unique(np.concatenate(unsure))
+            seqs = np.concatenate(unsure[::-1])
+            if (np.diff(seqs) <= 0).any():  # stretches that overlap, where they are many records
+                seqs = np.unique(seqs)
             since = self._announcer.open_from(search.seq)
             due = Due(seqs, age, since, self._most_records, last, *self._corrections.stays())
             yield from review(search, *held, due, with_events=with_events)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from statistics import median
 
 import numpy as np
 
@@ -83,7 +84,7 @@ class Few:
         self.divide(first, side, 0)
         small, losses = int(np.argmin(self.bags.totals[:, RECORDS])), np.zeros(len(slots))
         own = weigh_strangers(self.terms, self.bags, small, self.known, index, slots, losses)
-        usual = float(np.median(losses))
+        usual = median(losses.tolist())
         return own / usual if usual > 0.0 else 0.0
 
 
