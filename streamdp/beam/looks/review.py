@@ -10,7 +10,7 @@ import numpy as np
 from streamdp.beam.clusters.places import Places
 from streamdp.beam.data.pool import ALIVE
 from streamdp.beam.data.state import GROW, REVIEW_EVERY, Incoming, Output, clocks_at, concentrations_at
-from streamdp.beam.looks.recent import Recent, gather
+from streamdp.beam.looks.recent import Recent, find_slots, gather
 from streamdp.beam.looks.second_look import Chosen, look_again
 from streamdp.beam.search import BeamSearch
 from streamdp.encode.batch import Batch
@@ -129,11 +129,9 @@ def slots_of(search: BeamSearch, labels: np.ndarray) -> np.ndarray:
     slots = np.flatnonzero((pool.state == ALIVE) & (pool.column < 0))
     if len(slots) > len(labels):  # leaving most out is cheaper than to put all in order
         slots = slots[np.isin(labels_of(search, slots), labels)]
-    if not len(slots):
-        return np.full(len(labels), -1)
-    names, slots = by_label(search, slots)
-    at = np.minimum(np.searchsorted(names, labels), len(names) - 1)
-    return np.where(names[at] == labels, slots[at], -1)
+    found = np.empty(len(labels), np.int64)
+    find_slots(labels, *by_label(search, slots), found)
+    return found
 
 
 def by_label(search: BeamSearch, slots: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
