@@ -12,6 +12,7 @@ from algebra import add, empty, log_marginal, log_predictive, remove
 from families import CHURN, NORTH, assert_equal, churn, statistics_of
 from oracle import vector_families as va
 
+from streamdp.kernels.jit import entry
 from streamdp.likelihoods import (
     BetaBernoulli,
     GammaPoisson,
@@ -21,7 +22,7 @@ from streamdp.likelihoods import (
     NormalInverseWishart,
     VonMisesFisher,
 )
-from streamdp.likelihoods.vectors import NormalFamily
+from streamdp.likelihoods.vectors import Asked, NormalFamily, Rows, score_rows
 
 REAL_LINE = [
     Gaussian(1, variance=0.7, mean=2.0),
@@ -214,3 +215,28 @@ def test_a_concentration_that_explains_nothing_has_no_say() -> None:
     found = log_predictive(family, statistics_of(family, members), x)
     assert found == pytest.approx(log_predictive(alone, statistics_of(alone, members), x), rel=1e-9)
     assert log_predictive(family, statistics_of(family, members), -x) > -1e4  # of the other, not -2e6
+
+
+@entry
+def score_all(family: Any, rows: Rows, asked: Asked, out: np.ndarray) -> None:
+    score_rows(family, rows, asked, out)
+
+
+@pytest.mark.parametrize("margin", [0.0, 5.0, 10.0, math.inf])
+def test_what_is_certain_to_be_too_low_is_left_early_and_nothing_else(margin: float) -> None:
+    draw = np.random.default_rng(int(min(margin, 100.0)))
+    family = NormalInverseWishart(5, kappa=0.2, degrees=9.0, scale=2.0, forget=0.9)
+    x, clusters = draw.normal(size=5), []
+    for reach in range(40):
+        centre = 5.0 * reach * draw.normal(size=5)
+        clusters.append(statistics_of(family, centre + draw.normal(size=(1 + reach % 7, 5))))
+    exact = np.array([log_predictive(family, each, x) for each in clusters])
+    block = np.array([each.row for each in clusters])
+    unused, n = np.zeros((40, 0), np.float32), len(clusters)
+    rows = Rows(block, unused, np.zeros(n), np.ones(n, np.int64), np.full(n, -1), n)
+    floor, found = float(exact.max()) - 1e-6, np.zeros(n)
+    score_all(family.terms(), rows, Asked(x, unused[0], 0.0, floor, margin), found)
+    low = exact < floor - margin
+    assert (found[low] == -math.inf).all()
+    assert (found[~low] == exact[~low]).all()
+    assert low.any() == (margin < 100.0)

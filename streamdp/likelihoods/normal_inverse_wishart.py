@@ -13,9 +13,11 @@ import numpy as np
 from streamdp.kernels.checks import PerDimension, positive
 from streamdp.kernels.jit import kernel
 from streamdp.likelihoods.base import STRENGTHS, WITHIN, Moments, pooled
-from streamdp.likelihoods.rows import Row, clear_row
+from streamdp.likelihoods.rows import Row, clear_row, solve, update_factor
 from streamdp.likelihoods.vectors import (
+    Asked,
     NormalFamily,
+    Rows,
     add,
     clear,
     log_marginal,
@@ -23,6 +25,7 @@ from streamdp.likelihoods.vectors import (
     predictive,
     rebase,
     remove,
+    score_rows,
     settle,
 )
 
@@ -53,6 +56,9 @@ RECORDS = 20.0
 
 LEAST = 0.1
 """The least share of the determinant that a downdate may leave without losing digits."""
+
+FAR = 700.0
+"""From there on an exponential is no double."""
 
 
 class NormalInverseWishartTerms(NamedTuple):
@@ -200,33 +206,6 @@ class NormalInverseWishart(NormalFamily):
 
 
 @kernel
-def _update(row: np.ndarray, at: int, v: np.ndarray, sign: float) -> None:
-    """Make L the factor of L L' + sign v v'; v is used up (Golub and Van Loan, section 6.5.4)."""
-    size = v.shape[0]
-    for c in range(size):
-        pivot = row[at + c * size + c]
-        r = math.sqrt(max(pivot * pivot + sign * v[c] * v[c], 1e-300))
-        cosine, sine = r / pivot, v[c] / pivot
-        row[at + c * size + c] = r
-        for d in range(c + 1, size):
-            row[at + d * size + c] = (row[at + d * size + c] + sign * sine * v[d]) / cosine
-            v[d] = cosine * v[d] - sine * row[at + d * size + c]
-
-
-@kernel
-def _solve(row: np.ndarray, at: int, v: np.ndarray) -> float:
-    """Replace v by the solution p of L p = v; returns p'p."""
-    size, square = v.shape[0], 0.0
-    for d in range(size):
-        value = v[d]
-        for c in range(d):
-            value -= row[at + d * size + c] * v[c]
-        v[d] = value / row[at + d * size + d]
-        square += v[d] * v[d]
-    return square
-
-
-@kernel
 def _factorise(family: NormalInverseWishartTerms, row: np.ndarray) -> None:
     """Compute the factor of Psi_n = Psi + scatter + kappa n / (kappa + n) (mean - m0)(mean - m0)'.
 
@@ -286,7 +265,7 @@ def _add(family: NormalInverseWishartTerms, row: np.ndarray, x: np.ndarray, own:
         row[MEAN + d] += (x[d] - row[MEAN + d]) / total
     row[COUNT] = total
     if family.forget == 1.0:
-        _update(row, scatter + size * size, family.scratch, 1.0)
+        update_factor(row, scatter + size * size, family.scratch, 1.0)
     else:
         _factorise(family, row)
 
@@ -310,11 +289,11 @@ def _remove(family: NormalInverseWishartTerms, row: np.ndarray, x: np.ndarray, o
     row[DOWNDATES] += 1.0
     _surprise(family, row, x)
     # so that rounding errors do not add up, and none is made that cannot be mended
-    if row[DOWNDATES] >= size or left == 1.0 or 1.0 - _solve(row, factor, family.scratch) < LEAST:
+    if row[DOWNDATES] >= size or left == 1.0 or 1.0 - solve(row, factor, family.scratch, math.inf) < LEAST:
         _factorise(family, row)
     else:
         _surprise(family, row, x)
-        _update(row, factor, family.scratch, -1.0)
+        update_factor(row, factor, family.scratch, -1.0)
 
 
 @merge.of(NormalInverseWishartTerms)
@@ -365,12 +344,27 @@ def _rebase(family: NormalInverseWishartTerms, row: np.ndarray) -> None:
 
 @predictive.of(NormalInverseWishartTerms)
 def _predictive(family: NormalInverseWishartTerms, row: np.ndarray, x: np.ndarray, own: float) -> float:
-    # a multivariate Student t with nu_n - D + 1 degrees of freedom
-    size = x.shape[0]
+    return _log_density(family, row, x, -math.inf)
+
+
+@kernel
+def _log_density(family: NormalInverseWishartTerms, row: np.ndarray, x: np.ndarray, least: float) -> float:
+    """That of a multivariate Student t with nu_n - D + 1 degrees of freedom; -inf if below ``least``."""
+    size, room = x.shape[0], (row[CONSTANT] - least) / row[POWER]
+    if room < 0.0:
+        return -math.inf
     for d in range(size):
         family.scratch[d] = x[d] - row[MEAN + size + d]
-    square = _solve(row, MEAN + 2 * size + size * size, family.scratch)
+    most = math.expm1(room) / row[WEIGHT] if room < FAR else math.inf
+    square = solve(row, MEAN + 2 * size + size * size, family.scratch, most)
     return row[CONSTANT] - row[POWER] * math.log1p(row[WEIGHT] * square)
+
+
+@score_rows.of(NormalInverseWishartTerms)
+def _score_rows(family: NormalInverseWishartTerms, rows: Rows, asked: Asked, out: np.ndarray) -> None:
+    for s in range(rows.high):
+        if rows.open[s] == 1:
+            out[s] = _log_density(family, rows.block[s], asked.x, asked.floor - asked.margin)
 
 
 @kernel

@@ -1,4 +1,4 @@
-"""A row of statistics: how it is laid out, and sums over its dimensions and those of a vector.
+"""A row of statistics: how it is laid out, sums over its dimensions and those of a vector, and factors in it.
 
 A row is one cluster's block of statistics; ``at`` is where a part of it begins. Parts are taken as slices
 before a loop: of an index that is a sum, a compiler cannot tell that it is not negative.
@@ -6,6 +6,7 @@ before a loop: of an index that is a sum, a compiler cannot tell that it is not 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 import numpy as np
@@ -95,3 +96,32 @@ def clear_row(row: np.ndarray) -> None:
     """Zeros."""
     for j in range(row.shape[0]):
         row[j] = 0.0
+
+
+@kernel
+def update_factor(row: np.ndarray, at: int, v: np.ndarray, sign: float) -> None:
+    """Make L the factor of L L' + sign v v'; v is used up (Golub and Van Loan, section 6.5.4)."""
+    size = v.shape[0]
+    for c in range(size):
+        pivot = row[at + c * size + c]
+        r = math.sqrt(max(pivot * pivot + sign * v[c] * v[c], 1e-300))
+        cosine, sine = r / pivot, v[c] / pivot
+        row[at + c * size + c] = r
+        for d in range(c + 1, size):
+            row[at + d * size + c] = (row[at + d * size + c] + sign * sine * v[d]) / cosine
+            v[d] = cosine * v[d] - sine * row[at + d * size + c]
+
+
+@kernel
+def solve(row: np.ndarray, at: int, v: np.ndarray, most: float) -> float:
+    """Replace v by the solution p of L p = v; returns p'p, infinity as soon as that is above ``most``."""
+    size, square = v.shape[0], 0.0
+    for d in range(size):
+        value = v[d]
+        for c in range(d):
+            value -= row[at + d * size + c] * v[c]
+        v[d] = value / row[at + d * size + d]
+        square += v[d] * v[d]
+        if square > most:
+            return math.inf
+    return square
