@@ -12,6 +12,7 @@ from hypothesis import settings as limits
 from hypothesis import strategies as st
 
 from streamdp.encode.bags import LONG
+from streamdp.encode.batch import Batch
 from streamdp.encode.stop_words import LANGUAGES, stop_words
 from streamdp.encode.text import Tokenizer, TooManyTokens
 from streamdp.encode.vocabulary import Vocabulary
@@ -88,7 +89,7 @@ class Plain:
 
 def read(encoder: WordEncoder, texts: list[Any]) -> list[list[tuple[int, int]] | str]:
     """What a batch says of each."""
-    outcomes = encoder.add_all(record(text, i) for i, text in enumerate(texts))
+    outcomes = encoder.add_all([record(text, i) for i, text in enumerate(texts)])
     batch = encoder.take(np.zeros(outcomes.count(None)))
     assert batch.size == outcomes.count(None)
     bags = iter(
@@ -158,7 +159,7 @@ def test_evicted_words_are_unknown_and_their_ids_and_letters_used_again() -> Non
         spelt = [sorted({str(vocabulary.words[int(pair[0])]) for pair in bag}) for bag in bags]
         assert spelt == [sorted(set(text.split())) for text in texts]
         every = np.arange(len(vocabulary.words))
-        vocabulary.touch(every, np.array([0, len(every)]), 0)
+        vocabulary.touch(Batch(np.array([0, len(every)]), every, np.ones_like(every)), 0)
         held = drawn.random(len(every)) < 0.5
         vocabulary.evict(held, 1)
     assert vocabulary.evicted > 5000
