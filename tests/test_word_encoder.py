@@ -135,6 +135,32 @@ def test_a_frozen_encoder_learns_nothing(learned: list[str], scored: list[str]) 
     assert encoder.vocabulary.ids == before
 
 
+@limits(deadline=None, max_examples=100)
+@given(
+    st.lists(st.tuples(st.lists(ANY, max_size=4), st.lists(ANY, max_size=4)), max_size=4),
+    st.sampled_from(["none", "auto", "english"]),
+)
+def test_an_encoder_for_scoring_follows_the_one_that_learns(
+    turns: list[tuple[list[str], list[str]]], stops: str
+) -> None:
+    encoder = WordEncoder(Tokenizer(), Vocabulary(1000), stops)
+    for learned, scored in turns:
+        read(encoder, learned)
+        encoder.for_scoring().add_all([record(text, 0) for text in scored])  # and nobody takes the batch
+        anew = WordEncoder(Tokenizer(), encoder.vocabulary, stops, frozen=True)
+        anew.begin_with(encoder.stops)
+        assert read(encoder.for_scoring(), scored) == read(anew, scored)
+
+
+@pytest.mark.parametrize("stops", ["english", "auto"])
+def test_scoring_leaves_out_the_stop_words_that_are_known_by_now(stops: str) -> None:
+    encoder = WordEncoder(Tokenizer(), Vocabulary(1000), stops)
+    read(encoder.for_scoring(), ["storm the"])
+    read(encoder, ["the coast is on it and of them", "the coast was to be for you"])
+    (found,) = read(encoder.for_scoring(), ["the coast"])
+    assert found == [(encoder.vocabulary.ids["coast"], 1)]
+
+
 def test_texts_counts_and_vectors_side_by_side() -> None:
     encoder = WordEncoder(Tokenizer(), Vocabulary(100))
     mixed = ["rain rain sun", {"sun": 2.0, "wind": 1.0}, [1.0], {"rain": 0.5}, {"rain": 0.0}, "wind", ""]

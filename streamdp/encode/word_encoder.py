@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from msgspec.structs import replace
 
-from streamdp.encode.bags import Bags, count, new_bags, read
+from streamdp.encode.bags import Bags, Stops, count, new_bags, read
 from streamdp.encode.batch import Batch
 from streamdp.encode.kernels import OTHER, UNKNOWN, new_pieces
 from streamdp.encode.order import refuse
@@ -43,6 +43,7 @@ class WordEncoder(BagEncoder):
         self._sure = tokenizer.max_tokens // tokenizer.ngrams // _WIDEST
         """Characters of a text that has not too many tokens, whatever it says."""
         self._strangers: dict[str, int] = {}
+        self._scorer: WordEncoder | None = None
         self._pieces, self._bags = new_pieces(0, 0), new_bags(0, 0, 0)
         self._read, self._count = Bound(read), Bound(count)
 
@@ -224,10 +225,19 @@ class WordEncoder(BagEncoder):
         return batch
 
     def for_scoring(self) -> WordEncoder:
-        """An encoder that knows the same words and learns none."""
-        made = WordEncoder(self.tokenizer, self.vocabulary, self.stop_words, frozen=True)
-        made.stops = made.stops._replace(marks=self.stops.marks.copy(), seen=self.stops.seen.copy())
-        return made
+        """An encoder that knows the same words and learns none, with an empty batch; the same each time."""
+        if self._scorer is None:
+            self._scorer = WordEncoder(self.tokenizer, self.vocabulary, self.stop_words, frozen=True)
+        self._scorer.begin_with(self.stops)
+        return self._scorer
+
+    def begin_with(self, stops: Stops) -> None:
+        """Begin a batch with what another encoder knows of stop words."""
+        self._held, known = [], len(stops.marks)
+        self._strangers.clear()
+        if known > len(self.stops.marks):
+            self.stops = self.stops._replace(marks=stops.marks.copy())
+        self.stops.marks[:known], self.stops.seen[:] = stops.marks, stops.seen
 
     def resume(self, languages: Sequence[int]) -> None:
         """Go on with a vocabulary that has words, and with what ``dump`` says of languages."""
