@@ -23,6 +23,8 @@ from streamdp.likelihoods.categorical import FieldsLearned, forget_values
 NO_FOUNDERS = np.zeros(0, np.int64)
 NO_VECTORS = np.zeros((1, 0))
 _NOTHING = [np.array(new_counters(Output, with_events=wanted)) for wanted in (False, True)]
+"""Counters of empty buffers, without and with events: plain arrays, as others take far longer to copy."""
+
 NO_SCORES = {"slots": 1, "coarse": 0, "looked": 0}
 
 

@@ -22,7 +22,7 @@ BagArrays = tuple[np.ndarray, np.ndarray, np.ndarray]
 _tally = Bound(tally)
 
 
-class Batch(msgspec.Struct, frozen=True, eq=False):
+class Batch(msgspec.Struct, frozen=True, eq=False, gc=False):
     """Records in time order: word counts, vectors, or word counts with a vector beside them.
 
     Parameters
