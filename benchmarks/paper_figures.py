@@ -20,6 +20,7 @@ import matplotlib
 
 matplotlib.use("agg")
 import matplotlib.pyplot as plt
+import msgspec
 import numpy as np
 
 from benchmarks.papers import WORDS, Problem, in_order, nips
@@ -225,7 +226,7 @@ def linked(n: int, seed: int) -> Problem:
         labels[i] = labels[near[j]] if j < len(near) else clusters
         clusters += int(j == len(near))
     centres = math.sqrt(10.0) * rng.normal(size=(clusters, 2))
-    data = replace(Data.of_vectors(centres[labels] + rng.normal(size=(n, 2))), times=times)
+    data = msgspec.structs.replace(Data.of_vectors(centres[labels] + rng.normal(size=(n, 2))), times=times)
     prior = DistanceDependent(1.0, Window(WINDOW), unit="seconds")
     return Problem(data, Gaussian(dimension=2, variance=1.0, mean_variance=10.0), prior)
 
@@ -295,7 +296,7 @@ def in_years() -> tuple[Data, np.ndarray]:
     """The papers of NIPS with their years as times, and their years."""
     with np.load(data_folder() / "nips12.npz") as file:
         years = file["year"].astype(float)
-    return replace(nips().data, times=years), years
+    return msgspec.structs.replace(nips().data, times=years), years
 
 
 def foretold(data: Data, years: np.ndarray, prior: Prior, since: float) -> float:
@@ -304,7 +305,7 @@ def foretold(data: Data, years: np.ndarray, prior: Prior, since: float) -> float
     model = build_model(Settings(beam=8), prior, likelihood)
     beam = BeamSearch(model, likelihood)
     beam.ensure_words(WORDS)
-    batch = replace(in_order(data, np.arange(data.size)), times=data.times)
+    batch = msgspec.structs.replace(in_order(data, np.arange(data.size)), times=data.times)
     logs = np.empty(data.size)
     for start, stop, out in beam.run(batch):
         logs[start:stop] = out.answers["log_predictive"][start:stop]

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import NamedTuple
 
 import numpy as np
+from msgspec.structs import replace
 
 from benchmarks.workloads import data_folder, timed
 from streamdp.beam.data.state import MAX_SLACK

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import random
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 from feeds import record
+from msgspec.structs import replace
 from oracle import partings
 
 from streamdp.beam.data.state import SPLIT

@@ -12,6 +12,7 @@ from hypothesis import settings as limits
 from hypothesis import strategies as st
 
 from streamdp.encode.bags import LONG
+from streamdp.encode.batch import Batch
 from streamdp.encode.stop_words import LANGUAGES, stop_words
 from streamdp.encode.text import Tokenizer, TooManyTokens
 from streamdp.encode.vocabulary import Vocabulary
@@ -88,7 +89,7 @@ class Plain:
 
 def read(encoder: WordEncoder, texts: list[Any]) -> list[list[tuple[int, int]] | str]:
     """What a batch says of each."""
-    outcomes = encoder.add_all(record(text, i) for i, text in enumerate(texts))
+    outcomes = encoder.add_all([record(text, i) for i, text in enumerate(texts)])
     batch = encoder.take(np.zeros(outcomes.count(None)))
     assert batch.size == outcomes.count(None)
     bags = iter(
@@ -134,6 +135,32 @@ def test_a_frozen_encoder_learns_nothing(learned: list[str], scored: list[str]) 
     assert encoder.vocabulary.ids == before
 
 
+@limits(deadline=None, max_examples=100)
+@given(
+    st.lists(st.tuples(st.lists(ANY, max_size=4), st.lists(ANY, max_size=4)), max_size=4),
+    st.sampled_from(["none", "auto", "english"]),
+)
+def test_an_encoder_for_scoring_follows_the_one_that_learns(
+    turns: list[tuple[list[str], list[str]]], stops: str
+) -> None:
+    encoder = WordEncoder(Tokenizer(), Vocabulary(1000), stops)
+    for learned, scored in turns:
+        read(encoder, learned)
+        encoder.for_scoring().add_all([record(text, 0) for text in scored])  # and nobody takes the batch
+        anew = WordEncoder(Tokenizer(), encoder.vocabulary, stops, frozen=True)
+        anew.begin_with(encoder.stops)
+        assert read(encoder.for_scoring(), scored) == read(anew, scored)
+
+
+@pytest.mark.parametrize("stops", ["english", "auto"])
+def test_scoring_leaves_out_the_stop_words_that_are_known_by_now(stops: str) -> None:
+    encoder = WordEncoder(Tokenizer(), Vocabulary(1000), stops)
+    read(encoder.for_scoring(), ["storm the"])
+    read(encoder, ["the coast is on it and of them", "the coast was to be for you"])
+    (found,) = read(encoder.for_scoring(), ["the coast"])
+    assert found == [(encoder.vocabulary.ids["coast"], 1)]
+
+
 def test_texts_counts_and_vectors_side_by_side() -> None:
     encoder = WordEncoder(Tokenizer(), Vocabulary(100))
     mixed = ["rain rain sun", {"sun": 2.0, "wind": 1.0}, [1.0], {"rain": 0.5}, {"rain": 0.0}, "wind", ""]
@@ -158,7 +185,7 @@ def test_evicted_words_are_unknown_and_their_ids_and_letters_used_again() -> Non
         spelt = [sorted({str(vocabulary.words[int(pair[0])]) for pair in bag}) for bag in bags]
         assert spelt == [sorted(set(text.split())) for text in texts]
         every = np.arange(len(vocabulary.words))
-        vocabulary.touch(every, np.array([0, len(every)]), 0)
+        vocabulary.touch(Batch(np.array([0, len(every)]), every, np.ones_like(every)), 0)
         held = drawn.random(len(every)) < 0.5
         vocabulary.evict(held, 1)
     assert vocabulary.evicted > 5000

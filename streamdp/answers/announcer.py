@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
+from itertools import repeat
 from typing import Any
 
 import msgspec
@@ -108,8 +109,8 @@ class Announcer:
 
     def announce(
         self,
+        rows: np.ndarray,
         out: Output,
-        start: int,
         seq: int,
         records: Sequence[Record],
         sizes: np.ndarray,
@@ -117,12 +118,12 @@ class Announcer:
     ) -> None:
         """Append a stretch of the beam's output to ``lines``, in processing order.
 
-        Row ``start`` of ``out`` and record number ``seq`` belong to ``records[0]``; ``sizes`` are those of
-        the records (``Batch.sizes``).
+        ``rows`` of ``out.answers`` are those of ``records``, of which the first is number ``seq``; ``sizes``
+        are those of the records (``Batch.sizes``).
         """
         if not records:
             return
-        rows, revisions = out.answers[start : start + len(records)], out.revisions[: out.counters.revisions]
+        revisions = out.revisions[: out.counters.revisions]
         numbers, confident = self.numbers.take(seq, rows, sizes, records, revisions)
         if type(records) is Texts:  # quicker to ask than ``isinstance``
             self._as_lines().add(seq, rows, numbers, records)
@@ -176,8 +177,9 @@ class Announcer:
 
         ``through`` is the last record that is decided behind each.
         """
-        revisions, confident = revised
-        by: list[int] = revisions["by"].tolist() if len(revisions) else []
+        again: list[tuple[Any, list[float]]] = []
+        if len(revised[0]):
+            again = list(zip(revised[0].tolist(), revised[1].tolist(), strict=True))
         told = Lines() if self.final_only else lines
         first, r, at = answers[0].seq - len(self._open), 0, 0
         for i, (answer, decided) in enumerate(zip(answers, through, strict=True)):
@@ -186,11 +188,11 @@ class Announcer:
             self._open[number] = answer
             self._sizes.append(size)
             self._bytes += size
-            if r < len(by) and by[r] == number:
+            if r < len(again) and again[r][0][0] == number:
                 self.samples.extend(samples[at : i + 1])
                 at = i + 1
-                while r < len(by) and by[r] == number:
-                    self._revise(revisions[r], confident[r], lines)
+                while r < len(again) and again[r][0][0] == number:
+                    self._revise(*again[r], lines)
                     r += 1
             decided = min(decided, number - self.open_for)
             if decided >= first or self._bytes > self._most_bytes:
@@ -216,8 +218,8 @@ class Announcer:
         if self._lines is not None:
             self._report(self._lines.revise(revisions, confident), (), 0, lines)
             return
-        for r, row in enumerate(revisions):
-            self._revise(row, confident[r], lines)
+        for row, told in zip(revisions.tolist(), confident.tolist(), strict=True):
+            self._revise(row, told, lines)
 
     def announce_frozen(
         self, out: Output, records: Sequence[Record], sizes: np.ndarray, first: int, lines: Lines
@@ -244,24 +246,23 @@ class Announcer:
         first: int,
         numbers: np.ndarray,
     ) -> list[Assignment]:
-        if not self.linked:
-            return assignments(rows, numbers, records, first)
-        links = [None if link < 0 else link for link in rows["link"].tolist()]
+        links = rows["link"].tolist() if self.linked else repeat(-1)
         return assignments(rows, numbers, records, first, links=links)
 
-    def _revise(self, row: Any, confident: np.ndarray, lines: Lines) -> None:
-        sure, labels = map(chance_of, confident.tolist())
-        before, link = self._open.get(int(row["seq"])), int(row["link"])
+    def _revise(self, row: tuple[Any, ...], confident: list[float], lines: Lines) -> None:
+        """Give a record another answer: ``row`` is one of ``REVISION``."""
+        _, seq, label, link, founded, probability = row
+        before, (sure, labels) = self._open.get(seq), map(chance_of, confident)
         if before is None:
-            self._move(int(row["seq"]), CLOSED, int(row["label"]))
+            self._move(seq, CLOSED, label)
             return
         after = msgspec.structs.replace(
             before,
-            cluster=int(row["label"]),
-            probability=float(to_digits(row["probability"])),
+            cluster=label,
+            probability=float(to_digits(probability)),
             confidence=sure,
             confidence_labels=counted(labels),
-            new=bool(row["founded"]),
+            new=bool(founded),
             link=link if link >= 0 and self.linked else None,
             revision=before.revision + 1,
         )
@@ -273,8 +274,9 @@ class Announcer:
     def _settle(self, through: int, newest: int, lines: Lines) -> None:
         """Forget what is decided, or too much (announcing it, in order, if only final answers are wanted)."""
         first = newest + 1 - len(self._open)  # the undecided are the last ones, without a gap
-        settled = [self._open.pop(seq) for seq in range(first, through + 1)]
-        for _ in settled:
+        settled = []
+        for seq in range(first, through + 1):
+            settled.append(self._open.pop(seq))
             self._bytes -= self._sizes.popleft()
         while self._bytes > self._most_bytes:
             oldest = next(iter(self._open))

@@ -18,7 +18,7 @@ def assignments(
     records: Sequence[Record],
     first: int,
     *,
-    links: Iterable[int | None] = repeat(None),
+    links: Iterable[int] = repeat(-1),
     templates: Iterable[Any] = repeat(msgspec.UNSET),
     params: Iterable[Any] = repeat(msgspec.UNSET),
 ) -> list[Assignment]:
@@ -35,15 +35,14 @@ def assignments(
     first
         Number of the first; the others follow it.
     links
-        The likeliest earlier member of each record's cluster, where the prior has links.
+        The likeliest earlier member of each record's cluster, where the prior has links; -1 for none.
     templates, params
         How the template of each reads, and the values of its holes.
     """
     unset, founded, labels = msgspec.UNSET, rows["founded"].tolist(), rows["label"].tolist()
-    seqs, columns = range(first, first + len(records)), zip(*numbers.tolist(), strict=True)
-    given = zip(seqs, records, labels, founded, links, templates, params, columns, strict=False)
+    given = zip(records, labels, founded, links, templates, params, numbers.T.tolist(), strict=False)
     found = []  # not strict: what has no end goes on as long as there are records
-    for seq, record, label, new, link, template, values, told in given:
+    for seq, (record, label, new, link, template, values, told) in enumerate(given, first):
         share, of_new, log_predictive, novelty, lasting, stability, sure, of_labels = told
         found.append(
             Assignment(
@@ -59,7 +58,7 @@ def assignments(
                 confidence=unset if sure != sure else sure,
                 confidence_labels=unset if of_labels != of_labels else int(of_labels),
                 new=bool(new),
-                link=link,
+                link=None if link < 0 else link,
                 log_predictive=log_predictive,
                 novelty=novelty,
                 keep=unset if record.keep is None else record.keep,

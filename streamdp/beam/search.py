@@ -16,12 +16,15 @@ from streamdp.beam.growth import SLOTS, make_room, new_state
 from streamdp.beam.step.advance import Records, advance, score_only, weigh
 from streamdp.encode.batch import Batch
 from streamdp.kernels.jit import Bound
-from streamdp.kernels.rows import grown, made, power_of_two
+from streamdp.kernels.rows import grown, made, new_counters, power_of_two
 from streamdp.likelihoods import Likelihood, VectorFamily
 from streamdp.likelihoods.categorical import FieldsLearned, forget_values
 
 NO_FOUNDERS = np.zeros(0, np.int64)
 NO_VECTORS = np.zeros((1, 0))
+_NOTHING = [np.array(new_counters(Output, with_events=wanted)) for wanted in (False, True)]
+"""Counters of empty buffers, without and with events: plain arrays, as others take far longer to copy."""
+
 NO_SCORES = {"slots": 1, "coarse": 0, "looked": 0}
 
 
@@ -94,7 +97,7 @@ class BeamSearch:
 
     def ensure_words(self, count: int) -> None:
         """Make room for word ids below ``count``."""
-        if count > self.words.learned.counts.shape[0]:
+        if count > len(self.state.clusters.learned.counts):
             self.state = self.state._replace(clusters=grown(self.words, "words", power_of_two(count)))
 
     def held_words(self) -> np.ndarray:
@@ -116,19 +119,19 @@ class BeamSearch:
 
     def prepare(self, batch: Batch, founders: np.ndarray = NO_FOUNDERS) -> Records:
         """Fit scratch space and buffers to the state and to a batch; the batch as the kernels read it."""
-        n = batch.size
-        offsets = np.zeros(n + 1, np.int64) if batch.dense else batch.offsets
-        longest = len(batch.words)  # no record has more
+        offsets, words, counts = batch.bags
+        vectors = NO_VECTORS
+        if batch.vectors is not None:
+            vectors = np.ascontiguousarray(batch.vectors, np.float64)
+            offsets = np.zeros(batch.size + 1, np.int64) if batch.dense else offsets
+        n, longest = len(offsets) - 1, len(words)  # no record has more
         if longest > self._room:
             longest = int(batch.lengths.max())
         self._fit(longest)
         if n > len(self._out.answers):
             self._prepare_output(n)
         times = np.zeros(n) if batch.times is None else np.ascontiguousarray(batch.times, np.float64)
-        vectors = NO_VECTORS if batch.vectors is None else np.ascontiguousarray(batch.vectors, np.float64)
-        words = np.ascontiguousarray(batch.words, np.int32)
-        counts = np.ascontiguousarray(batch.counts, np.int32)
-        return Records(times, np.ascontiguousarray(offsets, np.int64), words, counts, vectors, founders)
+        return Records(times, offsets, words, counts, vectors, founders)
 
     def _fit(self, longest: int) -> None:
         """Fit scratch space to the state, and to records of so many distinct words."""
@@ -193,8 +196,7 @@ class BeamSearch:
 
     def _clear(self, with_events: bool) -> None:
         """Nothing is in the buffers; what is needed, kernels say anew."""
-        self._out.counters.clear()
-        self._out.counters.with_events = with_events
+        self._out.counters[()] = _NOTHING[with_events]
 
     def _lasting(self) -> tuple[Any, ...]:
         """What kernels are given besides records."""
@@ -233,7 +235,7 @@ class BeamSearch:
             records = self.prepare(batch, founders)
             out, counters = self._out, self._out.counters
             self._advance(self._lasting(), records)
-            status = int(counters.status)
+            status = counters.status
             if status == GROW:
                 self.make_room()
                 continue

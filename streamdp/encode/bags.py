@@ -218,19 +218,32 @@ def read(
         _count_all(bags, stops, pieces.rows, pieces.ids, ends.shape[0], more, bounds)
 
 
+@kernel
+def _tokens(offsets: np.ndarray, counts: np.ndarray, i: int) -> int:
+    tokens = 0
+    for k in range(offsets[i], offsets[i + 1]):
+        tokens += counts[k]
+    return tokens
+
+
 @entry
 def tally(offsets: np.ndarray, counts: np.ndarray, sizes: np.ndarray) -> None:
     """Write the tokens of every record; they lie as in a ``Batch``."""
     for i in range(sizes.shape[0]):
-        tokens = 0
-        for k in range(offsets[i], offsets[i + 1]):
-            tokens += counts[k]
-        sizes[i] = tokens
+        sizes[i] = _tokens(offsets, counts, i)
 
 
 @entry
-def sight(last_seen: np.ndarray, words: np.ndarray, offsets: np.ndarray, first: int) -> None:
-    """Note the words of records from number ``first`` on, which lie as in a ``Batch``."""
-    for i in range(offsets.shape[0] - 1):
+def sight(
+    last_seen: np.ndarray,
+    offsets: np.ndarray,
+    words: np.ndarray,
+    counts: np.ndarray,
+    first: int,
+    sizes: np.ndarray,
+) -> None:
+    """Note the words of records from number ``first`` on, which lie as in a ``Batch``; write their tokens."""
+    for i in range(sizes.shape[0]):
+        sizes[i] = _tokens(offsets, counts, i)
         for k in range(offsets[i], offsets[i + 1]):
             last_seen[words[k]] = first + i

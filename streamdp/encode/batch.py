@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import NamedTuple
 
+import msgspec
 import numpy as np
 
 from streamdp.encode.bags import tally
@@ -13,14 +13,16 @@ from streamdp.kernels.jit import Bound
 
 NO_INTS = np.zeros(0, np.int32)
 
+_LONG, _SHORT = np.dtype(np.int64), np.dtype(np.int32)
+"""Quicker to ask for than by the class."""
+
 BagArrays = tuple[np.ndarray, np.ndarray, np.ndarray]
 """Offsets, words and counts of records, as a batch has them."""
 
 _tally = Bound(tally)
 
 
-@dataclass(frozen=True, eq=False)
-class Batch:
+class Batch(msgspec.Struct, frozen=True, eq=False, gc=False):
     """Records in time order: word counts, vectors, or word counts with a vector beside them.
 
     Parameters
@@ -34,9 +36,9 @@ class Batch:
         Event times in seconds, shape (n,), float64, non-decreasing; None where there are none.
     """
 
-    offsets: np.ndarray = field(default_factory=lambda: np.zeros(1, np.int64))
-    words: np.ndarray = field(default_factory=lambda: NO_INTS)
-    counts: np.ndarray = field(default_factory=lambda: NO_INTS)
+    offsets: np.ndarray = msgspec.field(default_factory=lambda: np.zeros(1, np.int64))
+    words: np.ndarray = msgspec.field(default_factory=lambda: NO_INTS)
+    counts: np.ndarray = msgspec.field(default_factory=lambda: NO_INTS)
     vectors: np.ndarray | None = None
     times: np.ndarray | None = None
 
@@ -64,14 +66,14 @@ class Batch:
         stamps = [batch.times for batch in batches if batch.times is not None]
         times = np.concatenate(stamps) if len(stamps) == len(batches) else None
         rows = [batch.vectors for batch in batches if batch.vectors is not None]
-        filled = [batch for batch in batches if batch.size]
-        if (rows and len(rows) < len(batches)) or len({batch.sparse for batch in filled}) > 1:
-            raise ValueError("records with and without vectors, or words, cannot be in one batch")
-        vectors = np.concatenate(rows) if rows else None
-        if filled and filled[0].dense:
-            return cls(vectors=vectors, times=times)
+        if rows:
+            kinds = {batch.sparse for batch in batches if batch.size}
+            if len(rows) < len(batches) or len(kinds) > 1:
+                raise ValueError("records with and without vectors, or words, cannot be in one batch")
+            if kinds == {False}:
+                return cls(vectors=np.concatenate(rows), times=times)
         bags = join_bags([(batch.offsets, batch.words, batch.counts) for batch in batches])
-        return cls(*bags, vectors, times)
+        return cls(*bags, np.concatenate(rows) if rows else None, times)
 
     @property
     def size(self) -> int:
@@ -94,9 +96,18 @@ class Batch:
         if self.vectors is not None and self.dense:
             return np.full(self.size, self.vectors.shape[1])
         sizes = np.empty(self.size, np.int64)
-        offsets = np.ascontiguousarray(self.offsets, np.int64)
-        _tally((), offsets, np.ascontiguousarray(self.counts, np.int32), sizes)
+        offsets, _, counts = self.bags
+        _tally((), offsets, counts, sizes)
         return sizes
+
+    @property
+    def bags(self) -> BagArrays:
+        """Offsets, words and counts as kernels read them."""
+        return (
+            np.ascontiguousarray(self.offsets, _LONG),
+            np.ascontiguousarray(self.words, _SHORT),
+            np.ascontiguousarray(self.counts, _SHORT),
+        )
 
     @property
     def lengths(self) -> np.ndarray:
@@ -152,9 +163,10 @@ def join_bags(parts: Sequence[BagArrays]) -> BagArrays:
         return parts[0]
     nothing = np.zeros(1, np.int64), NO_INTS, NO_INTS
     bounds, words, counts = zip(nothing, *parts, strict=True)
-    lengths = np.concatenate([_differences(each) for each in bounds])
-    offsets = np.zeros(len(lengths) + 1, np.int64)
-    np.cumsum(lengths, out=offsets[1:])
+    lengths = _differences(np.concatenate(bounds))  # at once; from the end of a part to the next is none
+    begins = np.cumsum(np.fromiter(map(len, bounds[:-1]), np.int64, len(parts)))
+    offsets = np.zeros(len(lengths) - len(begins) + 1, np.int64)
+    np.cumsum(np.delete(lengths, begins - 1), out=offsets[1:])
     return offsets, np.concatenate(words), np.concatenate(counts)
 
 

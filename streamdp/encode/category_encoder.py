@@ -7,10 +7,10 @@ import math
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any, TypeVar
 
 import numpy as np
+from msgspec.structs import replace
 
 from streamdp.decode.fields import plain_float
 from streamdp.encode.bags import leave_out
@@ -306,12 +306,9 @@ class CategoryEncoder(BagEncoder):
         number = self.vocabulary.ids.get(value)
         return self.vocabulary.add(value) if number is None else number
 
-    def sizes(self, batch: Batch) -> np.ndarray:
-        """By how many parts the novelty of each record is divided, shape (n,).
-
-        Its values and words, and the numbers of its vector.
-        """
-        parts = np.asarray((batch.sizes - 1) // 2)
+    def parts(self, batch: Batch, tokens: np.ndarray) -> np.ndarray:
+        """The values and words of each record, and the numbers of its vector."""
+        parts = np.asarray((tokens - 1) // 2)
         if batch.vectors is not None:
             parts += batch.vectors.shape[1] * ~np.isnan(batch.vectors[:, 0])
         return parts

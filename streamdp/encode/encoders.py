@@ -160,6 +160,8 @@ def encode_all(
 
     Returns the encoder, and of each record why it cannot be clustered.
     """
+    if encoder is not None:
+        return encoder, encoder.add_all(records)
     outcomes: list[Reject | None] = []
     while encoder is None and len(outcomes) < len(records):
         record = records[len(outcomes)]
@@ -170,7 +172,7 @@ def encode_all(
         outcomes.append(chosen.add(record))
         encoder = chosen
     if encoder is not None:
-        outcomes += encoder.add_all(records[len(outcomes) :] if outcomes else records)
+        outcomes += encoder.add_all(records[len(outcomes) :])
     return encoder, outcomes
 
 

@@ -156,6 +156,10 @@ class VectorEncoder:
         """By how many parts the novelty of each record is divided, shape (n,): its numbers."""
         return batch.sizes
 
+    def absorbed(self, batch: Batch, first: int) -> np.ndarray:
+        """A beam absorbs these records from number ``first`` on; returns their :meth:`sizes`."""
+        return batch.sizes
+
     @property
     def words(self) -> Sequence[str | None] | None:
         """None: vectors have no words."""

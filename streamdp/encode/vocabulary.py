@@ -100,14 +100,15 @@ class Vocabulary:
             self._fresh.clear()
         return self._spelling
 
-    def touch(self, words: np.ndarray, offsets: np.ndarray, first: int) -> None:
-        """Note the words of records from number ``first`` on, which lie as in a ``Batch``."""
+    def touch(self, batch: Batch, first: int) -> np.ndarray:
+        """Note the words of records from number ``first`` on; returns their ``sizes``."""
         if len(self.words) > self.last_seen.shape[0]:
             larger = np.zeros(2 * len(self.words), np.int64)
             larger[: self.last_seen.shape[0]] = self.last_seen
             self.last_seen = larger
-        words, offsets = np.ascontiguousarray(words, np.int32), np.ascontiguousarray(offsets, np.int64)
-        self._sight((), self.last_seen, words, offsets, first)
+        sizes = np.empty(len(batch.offsets) - 1, np.int64)
+        self._sight((), self.last_seen, *batch.bags, first, sizes)
+        return sizes
 
     def wants_eviction(self) -> bool:
         """Whether the vocabulary is so full that room should be made."""
@@ -261,13 +262,13 @@ class BagEncoder(ABC):
         return self.add_all((record,))[0]
 
     @abstractmethod
-    def add_all(self, records: Iterable[Record]) -> list[Reject | None]:
+    def add_all(self, records: Sequence[Record]) -> list[Reject | None]:
         """Append records to the batch, or say of each why it cannot be clustered."""
 
     def take(self, times: np.ndarray) -> Batch:
         """The batch, with the event time of each of its records; a new one is begun."""
-        offsets, words, counts = join_bags(self._held)
-        self._held = []
+        held, self._held = self._held, []
+        offsets, words, counts = held[0] if len(held) == 1 else join_bags(held)
         return Batch(offsets, words, counts, times=times)
 
     def spelt(self, word: str) -> str:
@@ -283,7 +284,15 @@ class BagEncoder(ABC):
 
     def sizes(self, batch: Batch) -> np.ndarray:
         """By how many parts the novelty of each record is divided, shape (n,): its tokens."""
-        return batch.sizes
+        return self.parts(batch, batch.sizes)
+
+    def absorbed(self, batch: Batch, first: int) -> np.ndarray:
+        """A beam absorbs these records from number ``first`` on; returns their :meth:`sizes`."""
+        return self.parts(batch, self.vocabulary.touch(batch, first))
+
+    def parts(self, batch: Batch, tokens: np.ndarray) -> np.ndarray:
+        """The :meth:`sizes` of records with so many tokens."""
+        return tokens
 
     @property
     def words(self) -> Sequence[str | None] | None:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from msgspec.structs import replace
 
-from streamdp.encode.bags import Bags, count, new_bags, read
+from streamdp.encode.bags import Bags, Stops, count, new_bags, read
 from streamdp.encode.batch import Batch
 from streamdp.encode.kernels import OTHER, UNKNOWN, new_pieces
 from streamdp.encode.order import refuse
@@ -39,12 +39,18 @@ class WordEncoder(BagEncoder):
     ) -> None:
         super().__init__(vocabulary, stop_words, frozen=frozen)
         self.tokenizer = tokenizer
+        self._by_piece = tokenizer.by_piece
+        self._sure = tokenizer.max_tokens // tokenizer.ngrams // _WIDEST
+        """Characters of a text that has not too many tokens, whatever it says."""
         self._strangers: dict[str, int] = {}
+        self._scorer: WordEncoder | None = None
         self._pieces, self._bags = new_pieces(0, 0), new_bags(0, 0, 0)
         self._read, self._count = Bound(read), Bound(count)
 
-    def add_all(self, records: Iterable[Record]) -> list[Reject | None]:
+    def add_all(self, records: Sequence[Record]) -> list[Reject | None]:
         """Append records to the batch, or say of each why it cannot be clustered."""
+        if {record.value.__class__ for record in records} == _TEXTS:  # as nearly always
+            return self._add_texts(records)
         outcomes: list[Reject | None] = []
         for kind, alike in itertools.groupby(records, _kind):
             if kind is str:
@@ -59,13 +65,18 @@ class WordEncoder(BagEncoder):
 
     # ---------------------------------------------------------------- texts
 
-    def _add_texts(self, records: list[Record]) -> list[Reject | None]:
+    def _add_texts(self, records: Sequence[Record]) -> list[Reject | None]:
         texts: list[str] = [record.value for record in records]  # type: ignore[misc]
-        outcomes = self._too_long(records, texts)
-        if self.tokenizer.by_piece:
-            encoded = [letters_of(text) for text in texts]
-            ends = np.fromiter(itertools.accumulate(map(len, encoded)), np.int64, len(encoded))
-            empty = self._add_pieces(np.frombuffer(b"".join(encoded), np.uint8), 0, ends)
+        outcomes: list[Reject | None] = [None] * len(texts)
+        joined = "".join(texts)
+        if len(joined) > self._sure:
+            self._refuse_long(records, texts, outcomes)
+            joined = "".join(texts)
+        if self._by_piece:
+            letters = letters_of(joined)
+            plain = len(letters) == len(joined)  # each character is a byte
+            ends = list(itertools.accumulate(map(len, texts if plain else map(letters_of, texts))))
+            empty = self._add_pieces(np.frombuffer(letters, np.uint8), 0, np.array(ends, np.int64))
         else:
             empty = self._add_tokens(texts)
         for i in empty:
@@ -76,7 +87,7 @@ class WordEncoder(BagEncoder):
         """Append texts to the batch; which of them cannot be clustered, and why."""
         columns = texts.columns
         lengths = np.diff(columns.ends, prepend=texts.begin)
-        if not self.tokenizer.by_piece or lengths.max(initial=0) > self.tokenizer.max_tokens // _WIDEST:
+        if not self._by_piece or lengths.max(initial=0) > self._sure:
             found = enumerate(self._add_texts(list(texts)))
             return [(i, reject) for i, reject in found if reject is not None]
         empty = self._add_pieces(columns.letters, texts.begin, columns.ends)
@@ -87,17 +98,17 @@ class WordEncoder(BagEncoder):
         rows, ids = np.arange(len(texts) + 1), OTHER - np.arange(len(texts), dtype=np.int32)
         return self._count_words(rows, ids, len(texts), *self._numbered(map(self.tokenizer.tokens, texts)))
 
-    def _too_long(self, records: list[Record], texts: list[str]) -> list[Reject | None]:
+    def _refuse_long(
+        self, records: Sequence[Record], texts: list[str], outcomes: list[Reject | None]
+    ) -> None:
         """Refuse texts of too many tokens, and empty them."""
-        outcomes: list[Reject | None] = [None] * len(texts)
         most = self.tokenizer.max_tokens // self.tokenizer.ngrams
         for i, text in enumerate(texts):
-            if len(text) > most or (len(text) > most // _WIDEST and not text.isascii()):
+            if len(text) > most or (len(text) > self._sure and not text.isascii()):
                 try:
                     self.tokenizer.tokens(text)
                 except TooManyTokens as error:
                     outcomes[i], texts[i] = refuse(records[i], error.reason, str(error)), ""
-        return outcomes
 
     def _add_pieces(self, letters: np.ndarray, begin: int, ends: np.ndarray) -> list[int]:
         """Count the words of texts that are those of their pieces; which of them have none."""
@@ -153,7 +164,7 @@ class WordEncoder(BagEncoder):
 
     def _room_for(self, tokens: int, texts: int) -> Bags:
         """Bags for so many words of so many texts."""
-        bags, most = self._bags, self.vocabulary.unknown + len(self._strangers)
+        bags, most = self._bags, len(self.vocabulary.words) + len(self._strangers)
         if len(bags.words) < tokens or len(bags.lengths) < texts or len(bags.place) < most:
             self._bags = bags = new_bags(
                 max(2 * tokens, len(bags.words)), 2 * texts, max(2 * most, len(bags.place))
@@ -214,10 +225,19 @@ class WordEncoder(BagEncoder):
         return batch
 
     def for_scoring(self) -> WordEncoder:
-        """An encoder that knows the same words and learns none."""
-        made = WordEncoder(self.tokenizer, self.vocabulary, self.stop_words, frozen=True)
-        made.stops = made.stops._replace(marks=self.stops.marks.copy(), seen=self.stops.seen.copy())
-        return made
+        """An encoder that knows the same words and learns none, with an empty batch; the same each time."""
+        if self._scorer is None:
+            self._scorer = WordEncoder(self.tokenizer, self.vocabulary, self.stop_words, frozen=True)
+        self._scorer.begin_with(self.stops)
+        return self._scorer
+
+    def begin_with(self, stops: Stops) -> None:
+        """Begin a batch with what another encoder knows of stop words."""
+        self._held, known = [], len(stops.marks)
+        self._strangers.clear()
+        if known > len(self.stops.marks):
+            self.stops = self.stops._replace(marks=stops.marks.copy())
+        self.stops.marks[:known], self.stops.seen[:] = stops.marks, stops.seen
 
     def resume(self, languages: Sequence[int]) -> None:
         """Go on with a vocabulary that has words, and with what ``dump`` says of languages."""
@@ -233,6 +253,8 @@ class WordEncoder(BagEncoder):
 
 _WIDEST = 18
 """Characters that one may become where characters that mean the same are made the same."""
+
+_TEXTS = {str}
 
 _NONE, _BOUNDS = np.zeros(0, np.int32), np.zeros(1, np.int64)
 

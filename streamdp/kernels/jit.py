@@ -201,8 +201,8 @@ class Bound:
         last = self._lasting
         if last is not lasting and (last is None or not all(map(is_, last, lasting))):
             self._held, self._lasting = self._laid_out(lasting), lasting
-            self._run = self._entry.of(*self._held, *rest)
-        self._run(*self._held, *rest)
+            self._run = functools.partial(self._entry.of(*self._held, *rest), *self._held)
+        self._run(*rest)
 
     def once(self, lasting: tuple[Any, ...], *rest: Any) -> Callable[[], None]:
         """A call with these arguments, to be made again as long as none of them is replaced."""

@@ -71,20 +71,20 @@ class Fit:
         chain, encoded = self.solution.chain, self.collection.encoded
         probability, new_probability, log_predictive = sureness(chain)
         latest: dict[int, int] = {}  # no decay rises with distance: the latest member is the likeliest link
-        links: list[int | None] = []
+        links: list[int] = []
         for i, label in enumerate(self.labels.tolist()):
-            links.append(latest.get(label))
+            links.append(latest.get(label, -1))
             latest[label] = i
         rows = {
             "label": self.labels,
             "probability": probability,
             "new_probability": new_probability,
-            "founded": np.array([link is None for link in links], np.bool_),
+            "founded": np.array([link < 0 for link in links], np.bool_),
             "log_predictive": log_predictive,
         }
         linked = by_distance(chain.prior) is not None and chain.distances is None
         numbers = rounded(rows, encoded.encoder.sizes(encoded.batch))
-        return assignments(rows, numbers, self.collection.records, 0, links=links if linked else repeat(None))
+        return assignments(rows, numbers, self.collection.records, 0, links=links if linked else repeat(-1))
 
     def clusters(self) -> ClusterList:
         """All clusters, largest first, as a stream would report them."""

@@ -50,7 +50,7 @@ def engine_of(
     first = np.unique(labels, return_index=True)[1]
     if isinstance(encoder, BagEncoder):
         search.ensure_words(encoder.vocabulary.unknown + 1)
-        encoder.vocabulary.touch(batch.words, batch.offsets, 0)
+        encoder.vocabulary.touch(batch, 0)
     announced = np.zeros(batch.size, np.int64)
     for start, stop, out in search.run(batch, first[labels]):
         announced[start:stop] = out.answers["label"][start:stop]

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from msgspec.structs import replace
 
 from streamdp.encode.batch import Batch
 from streamdp.likelihoods import BagFamily, Likelihood, VectorFamily

@@ -380,7 +380,7 @@ def task_over(stream: Stream, seed: int | None = None, *, blurred: bool = False)
         if len(chosen) == 0:
             raise ValueError("no record can move: all are in closed clusters whose older records are gone")
         times = None if held.batch.times is None else held.batch.times[chosen]
-        data = replace(held.batch.take(chosen), times=times)
+        data = msgspec.structs.replace(held.batch.take(chosen), times=times)
         problem = replace(problem, data=data, anchors=frozen.anchors)
         seqs, labels, names = seqs[chosen], labels[chosen], frozen.names
         stay = len(frozen.free) - len(chosen)

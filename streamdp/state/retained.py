@@ -8,10 +8,10 @@ from __future__ import annotations
 import itertools
 from collections import deque
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from msgspec.structs import replace
 
 from streamdp.encode.batch import Batch, Labelled
 from streamdp.kernels.rows import Counters
@@ -82,7 +82,6 @@ class Retained:
     def __init__(self, limit: int, most_bytes: int = 1 << 62) -> None:
         self.limit, self.most_bytes = limit, most_bytes
         self.parts: deque[Labelled] = deque()
-        self._sizes: deque[int] = deque()  # bytes of each
         self._small = 0  # of the last parts
         self.count = self.bytes = 0
         """Of the parts, which may have more than is asked for."""
@@ -90,7 +89,7 @@ class Retained:
         """Whether this process has let records go that ``limit`` allows."""
 
     def append(self, part: Labelled) -> None:
-        """Take in the newest records, let go of the oldest part that is no longer needed.
+        """Take in the newest records, and now and then let go of the oldest parts that are no longer needed.
 
         Their labels may be filled in afterwards, up to the next call.
         """
@@ -102,33 +101,31 @@ class Retained:
             self._join_small()
         self._add(part)
         self._small = self._small + 1 if len(part.labels) < TOGETHER else 0
-        while (
-            self.count - len(self.parts[0].labels) >= self.limit
-            or self.bytes - self._sizes[0] >= self.most_bytes
-        ):
-            gone = self.parts.popleft()
-            self.short |= self.count - len(gone.labels) < self.limit
-            self.count -= len(gone.labels)
-            self.bytes -= self._sizes.popleft()
-        self._small = min(self._small, len(self.parts))
+        if self._small <= 1:
+            self._let_go()
 
     def _join_small(self) -> None:
         """Make the last parts, which are small, one."""
-        small = [self._take_last() for _ in range(self._small)]
-        self._add(_one_of(small[::-1]))
+        small = [self.parts.pop() for _ in range(self._small)]
+        self.parts.append(_one_of(small[::-1]))
         self._small = 0
 
-    def _take_last(self) -> Labelled:
-        part = self.parts.pop()
-        self.count -= len(part.labels)
-        self.bytes -= self._sizes.pop()
-        return part
+    def _let_go(self) -> None:
+        """Let go of parts of which no record may be held."""
+        while True:
+            count = self.count - len(self.parts[0].labels)
+            size = self.bytes - _bytes_of(self.parts[0].batch)
+            if count < self.limit and size < self.most_bytes:
+                break
+            self.parts.popleft()
+            self.short |= count < self.limit
+            self.count, self.bytes = count, size
+        self._small = min(self._small, len(self.parts))
 
     def _add(self, part: Labelled) -> None:
         self.parts.append(part)
-        self._sizes.append(_bytes_of(part.batch))
         self.count += len(part.labels)
-        self.bytes += self._sizes[-1]
+        self.bytes += _bytes_of(part.batch)
 
     def _excess(self) -> int:
         """How many of the first records are more than may be held: the same for any parts."""
@@ -178,6 +175,7 @@ class Retained:
         """Those that may be held, as one part from now on: the next call joins only what is new."""
         if not self.parts:
             return None
+        self._let_go()
         excess = self._excess()
         if excess or len(self.parts) > 1:
             parts = [self.parts[0].since(excess), *itertools.islice(self.parts, 1, None)]
@@ -186,8 +184,8 @@ class Retained:
 
     def _hold(self, part: Labelled) -> None:
         """Hold these records, and no others."""
-        self.parts, self._sizes, self._small = deque(), deque(), 0
-        self.count = self.bytes = 0
+        self.parts = deque()
+        self.count = self.bytes = self._small = 0
         if len(part.labels):
             self._add(part)
 
@@ -268,5 +266,5 @@ def _sizes_of(batch: Batch) -> np.ndarray:
 
 def _bytes_of(batch: Batch) -> int:
     """Bytes that all records count for."""
-    numbers = int(batch.offsets[-1] - batch.offsets[0]) + (0 if batch.vectors is None else batch.vectors.size)
+    numbers = len(batch.words) + (0 if batch.vectors is None else batch.vectors.size)
     return _EACH * numbers + AROUND * batch.size

@@ -101,7 +101,7 @@ class BeamStream(Stream):
         while at < len(ready):
             search, pending = self._search, self.intake.pending
             room = 1  # each may change what kind of stream this is
-            if search is not None:
+            if search is not None and len(ready) > 1:
                 room = REVIEW_EVERY - (search.seq + len(pending)) % REVIEW_EVERY
             again = self.intake.add(ready[at : at + room], answers, warm=search is not None)
             at += room
@@ -177,18 +177,17 @@ class BeamStream(Stream):
         """Let the beam absorb records, which are encoded; announce what it says."""
         first, words = search.seq, encoder.vocabulary
         decided, batch = self.decided(search, records), encoder.take(times)
-        labels, sizes = np.zeros(len(records), np.int64), encoder.sizes(batch)
+        labels, sizes = np.zeros(len(records), np.int64), encoder.absorbed(batch, first)
         if words is not None:
             search.ensure_words(words.unknown + 1)
-            words.touch(batch.words, batch.offsets, first)
         self.retained.append(Labelled(first, batch, labels))
         self.stage("kernel")
         for start, stop, out in search.run(batch, decided, with_events=self.with_events):
             self.stage("announce")
-            part = slice(start, stop)
-            labels[part] = out.answers["label"][part]
-            self.announcer.announce(out, start, first + start, records[part], sizes[part], answers.lines)
-            if self.with_events:
+            part, rows = slice(start, stop), out.answers[start:stop]
+            labels[part] = rows["label"]
+            self.announcer.announce(rows, out, first + start, records[part], sizes[part], answers.lines)
+            if self.with_events and out.counters.events:
                 self._report(search, out, first, times_of(records), answers)
             self.stage("kernel")
         seq = first + len(records)
