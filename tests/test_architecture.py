@@ -67,7 +67,7 @@ LONGEST = 400
 
 
 LIMITS = {
-    "files": 396,
+    "files": 397,
     "functions of more than 60 lines": 4,
     "functions of 10 parameters or more": 2,
     "arrows between rooms": 211,

@@ -17,9 +17,11 @@ from streams import encode, history, ordered, random_stream
 
 from streamdp.answers.describe import KINDS
 from streamdp.beam.clusters.categories import CategoryClusters
+from streamdp.beam.clusters.dense import LOG_STEP, STEP, _bring_back
 from streamdp.beam.clusters.index import Index
 from streamdp.beam.clusters.sparse import CLOSED_FORM
 from streamdp.beam.clusters.words import WordClusters
+from streamdp.beam.data.choice import WordScores
 from streamdp.beam.data.pool import ALIVE
 from streamdp.beam.data.state import Output
 from streamdp.beam.search import BeamSearch
@@ -32,6 +34,12 @@ from streamdp.likelihoods.words import log_gamma, log_gamma_beside
 def rising_of(start: float, steps: int) -> float:
     """The kernel, as Python may call it."""
     return log_gamma_beside(start, steps) - log_gamma(start)
+
+
+@entry
+def brought_back(scores: WordScores, high: int) -> None:
+    """The kernel, as Python may call it."""
+    _bring_back(scores, high)
 
 
 def full_histories(beam: BeamSearch, decided: list[int]) -> list[list[int]]:
@@ -245,6 +253,40 @@ def test_long_records_are_scored_in_closed_form(family: str) -> None:
             records.append(ordered([(int(w), int(counts[w])) for w in rng.permutation(WORDS)]))
         counted[compare("exponential", family, 7, records, list(range(len(records))))] += 1
     assert counted[True] >= 6, counted
+
+
+def test_long_records_are_scored_against_all_clusters() -> None:
+    """Words that nearly all clusters share; one cluster holds none of them, and is touched all the same.
+
+    The products of the factors of so many tokens are beyond the range of a double.
+    """
+    rng, others = np.random.default_rng(3), WORDS + 8
+    problem = pair("crp", "pitman_yor", 7)
+    beam, naive = problem.search(), problem.naive
+    for i in range(12):
+        counts = rng.multinomial(400, rng.dirichlet(np.full(others, 2.0)))
+        record = ordered([(w, int(c)) for w, c in enumerate(counts) if c]) if i != 1 else [(others, 3)]
+        expected = naive.step(record, float(i))
+        open_before = int(beam.state.pool.counters.open)
+        next(beam.run(encode([record], [float(i)], False)))
+        np.testing.assert_allclose(
+            beam.log_joints, [h.lj for h in expected.hypotheses], rtol=1e-10, atol=1e-9
+        )
+        assert i < 4 or beam.scores.words.counters.touched == open_before
+
+
+def test_products_are_brought_back_exactly() -> None:
+    beam = pair("crp", "pitman_yor", 7).search()
+    next(beam.run(encode([[(0, 1)]], [0.0], False)))
+    words = beam.scores.words
+    products = np.array([1.0, 7e150, 3e-250, 5e129, 2e-129, 1e250])
+    words.gains[:6], words.steps[:6] = products, 0.0
+    brought_back(words, 6)
+    assert (words.gains[:6] <= STEP).all()
+    assert (words.gains[:6] >= 1.0 / STEP).all()
+    logs = np.log(words.gains[:6]) + LOG_STEP * words.steps[:6]
+    np.testing.assert_allclose(logs, np.log(products), rtol=1e-14)
+    assert words.steps[:6].tolist() == [0.0, 1.0, -1.0, 0.0, 0.0, 1.0]
 
 
 @pytest.mark.parametrize("start", [0.3, 2.0, 15.9, 16.0, 30.0, 50.0, 1e4])

@@ -117,6 +117,30 @@ def test_batches_are_what_a_plain_reading_says(
     assert encoder.vocabulary.ids == plain.ids
 
 
+PARTS = ("a", "an", "U", "US", "ab1", "1", "12", "www", "http", "net", "s", "S", "t", "o", "x2")
+SIGNS = (".", ",", ":", "/", "-", "'", "'s", "--", "<", ">", "&", "@", ".-", "-.", "'S")
+
+
+def test_pieces_that_take_no_grammar_are_cut_as_the_grammar_has_them() -> None:
+    """Numbers, abbreviations, compounds and 's, with signs around them; the second time all are known."""
+    rng = np.random.default_rng(7)
+    texts: list[Any] = []
+    for _ in range(6000):
+        pieces = [
+            [rng.choice(PARTS if rng.random() < 0.55 else SIGNS) for _ in range(rng.integers(1, 8))]
+            for _ in range(4)
+        ]
+        texts.append(" ".join("".join(piece) for piece in pieces))
+    tokenizer = Tokenizer()
+    encoder, plain = WordEncoder(tokenizer, Vocabulary(1 << 20)), Plain(tokenizer, 1 << 20, "none")
+    for _ in range(2):
+        assert read(encoder, texts) == [plain.read(text) for text in texts]
+    easy = "(1,000.5 U.S. company's <Corp> five-year 10-year; 1986/87 10:30 --"
+    read(encoder, [easy])  # new words are strange
+    assert read(encoder, [easy]) == [plain.read(easy)]
+    assert int(encoder._pieces.found[0]) == 0
+
+
 @limits(deadline=None, max_examples=100)
 @given(st.lists(ANY, max_size=6), st.lists(ANY, max_size=6))
 def test_a_frozen_encoder_learns_nothing(learned: list[str], scored: list[str]) -> None:

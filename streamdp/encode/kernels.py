@@ -1,9 +1,10 @@
 """Texts to word counts, as far as that takes no grammar, and the table of words that have ids.
 
 What is between spaces is a word, in lower case, where it is nothing but letters and digits of ASCII, with
-brackets, quotation marks and stops around it; a single letter is none. All else is left to the caller. The
-table has open addressing, and is at most half full. The hash is seeded anew in every process, so that nobody
-can choose words that all fall on one place; which ids words have does not depend on it.
+brackets, quotation marks, stops and dashes around it; a single letter is none. So are numbers with points,
+abbreviations, words before 's, and the words of a compound, as the grammar has them. All else is left to the
+caller. The table has open addressing, and is at most half full. The hash is seeded anew in every process, so
+that nobody can choose words that all fall on one place; which ids words have does not depend on it.
 """
 
 from __future__ import annotations
@@ -126,6 +127,8 @@ UNKNOWN, OTHER = -1, -2
 """Instead of ids: a word that has none, a piece that takes a grammar."""
 
 _OTHER, _SPACE, _LETTER, _DIGIT, _AROUND = 0, 1, 2, 3, 4
+_DOT, _DASH, _APOSTROPHE, _SLASH, _COMMA, _COLON = (ord(sign) for sign in ".-'/,:")
+_E, _N, _S, _T, _W = (ord(letter) for letter in "enstw")
 
 
 def _kinds() -> np.ndarray:
@@ -139,7 +142,7 @@ def _kinds() -> np.ndarray:
             kinds[code] = _LETTER
         elif sign.isdigit():
             kinds[code] = _DIGIT
-        elif sign in "\"'()[].,;:!?":
+        elif sign in "\"'()[]<>.,;:!?-":
             kinds[code] = _AROUND
     return kinds
 
@@ -171,22 +174,90 @@ def new_pieces(letters: int, texts: int) -> Pieces:
 
 
 @kernel
-def _word(spelling: Spelling, pieces: Pieces, start: int, stop: int) -> int:
+def _joins(text: np.ndarray, lower: np.ndarray, i: int) -> bool:
+    """Whether a sign within a piece holds a number, or an abbreviation, together."""
+    sign, before, after = text[i], _KIND[text[i - 1]], _KIND[text[i + 1]]
+    if before == _DIGIT and after == _DIGIT:
+        return bool(sign in (_DOT, _COMMA, _COLON, _SLASH, _DASH))
+    if sign != _DOT or before != _LETTER or after != _LETTER:
+        return False
+    if lower[i - 1] == _W or lower[i + 1] == _W:  # it may be a link
+        return False
+    return bool(text[i - 1] != lower[i - 1] or text[i + 1] == lower[i + 1])  # else a sentence ends there
+
+
+@kernel
+def _word(spelling: Spelling, pieces: Pieces, text: np.ndarray, start: int, stop: int) -> int:
     """The id of a piece that is a word by itself; UNKNOWN; OTHER where it takes a grammar."""
-    state = spelling.seed[0]
+    state, numbers, dotted = spelling.seed[0], False, False
     for i in range(start, stop):
-        kind = _KIND[pieces.lower[i]]
+        kind = _KIND[text[i]]
         if kind != _LETTER and kind != _DIGIT:
-            return OTHER
+            if i == start or i == stop - 1 or not _joins(text, pieces.lower, i):
+                return OTHER
+            if _KIND[text[i - 1]] == _DIGIT:
+                numbers = True
+            else:
+                dotted = True
+            if numbers and dotted:
+                return OTHER
         state = mix(state, pieces.lower[i])
     return find(spelling, pieces.lower, start, stop, state)
 
 
 @kernel
+def _is_special(lower: np.ndarray, first: int, start: int, stop: int, end: int) -> bool:
+    """Whether a piece, less the signs around it, may be .net, or a link."""
+    if stop - start < 3:
+        return False
+    a, b, c = lower[start], lower[start + 1], lower[start + 2]
+    if a == _W and b == _W and c == _W:
+        return start + 3 < end and _KIND[lower[start + 3]] != _LETTER and _KIND[lower[start + 3]] != _DIGIT
+    return start > first and lower[start - 1] == _DOT and a == _N and b == _E and c == _T
+
+
+@kernel
+def _end_of_part(text: np.ndarray, start: int, stop: int) -> int:
+    """Where the next dash of a piece is, or its end."""
+    i = start
+    while i < stop and text[i] != _DASH:
+        i += 1
+    return i
+
+
+@kernel
+def _is_compound(text: np.ndarray, start: int, stop: int) -> bool:
+    """Whether dashes stand between words of letters and digits: no single letter, and no dash in a number."""
+    while start < stop:
+        end = _end_of_part(text, start, stop)
+        for i in range(start, end):
+            if _KIND[text[i]] != _LETTER and _KIND[text[i]] != _DIGIT:
+                return False
+        if end - start < 2 and (end == start or _KIND[text[start]] == _LETTER):
+            return False
+        if end < stop - 1 and _KIND[text[end - 1]] == _DIGIT and _KIND[text[end + 1]] == _DIGIT:
+            return False
+        start = end + 1
+    return True
+
+
+@kernel
+def _note(pieces: Pieces, n: int, word: int, start: int, stop: int) -> None:
+    """Note what the n-th piece is: an id, or UNKNOWN or OTHER, which make it a strange one."""
+    if word < 0:
+        strange = pieces.found[0]
+        pieces.strange[0, strange] = word
+        pieces.strange[1, strange], pieces.strange[2, strange] = start, stop
+        pieces.found[0] = strange + 1
+        word = OTHER - strange
+    pieces.ids[n] = word
+
+
+@kernel
 def look_up(spelling: Spelling, pieces: Pieces, text: np.ndarray, begin: int, ends: np.ndarray) -> None:
     """Cut texts, which follow each other from ``begin`` on and end at ``ends``, and look the pieces up."""
-    n, i, strange = 0, begin, 0
-    pieces.rows[0] = 0
+    n, i = 0, begin
+    pieces.rows[0] = pieces.found[0] = 0
     for row in range(ends.shape[0]):
         end = ends[row]
         while i < end:
@@ -204,15 +275,20 @@ def look_up(spelling: Spelling, pieces: Pieces, text: np.ndarray, begin: int, en
                 stop -= 1
             if stop - start <= 1 and (stop == start or _KIND[text[start]] == _LETTER):
                 continue
-            word = _word(spelling, pieces, start, stop)
-            if word < 0:
-                if word == OTHER:
-                    start, stop = first, i
-                pieces.strange[0, strange] = word
-                pieces.strange[1, strange], pieces.strange[2, strange] = start, stop
-                word = OTHER - strange
-                strange += 1
-            pieces.ids[n] = word
-            n += 1
+            if stop - start > 3 and text[stop - 2] == _APOSTROPHE and pieces.lower[stop - 1] == _S:
+                stop -= 2
+            special = _is_special(pieces.lower, first, start, stop, i)
+            word = OTHER if special else _word(spelling, pieces, text, start, stop)
+            if word != OTHER:
+                _note(pieces, n, word, start, stop)
+                n += 1
+            elif not special and _is_compound(text, start, stop):
+                while start < stop:
+                    between = _end_of_part(text, start, stop)
+                    _note(pieces, n, _word(spelling, pieces, text, start, between), start, between)
+                    n += 1
+                    start = between + 1
+            else:
+                _note(pieces, n, OTHER, first, i)
+                n += 1
         pieces.rows[row + 1] = n
-    pieces.found[0] = strange

@@ -122,9 +122,9 @@ class WordEncoder(BagEncoder):
         if not strange:
             return self._keep(bags, texts)
         places = zip(*pieces.strange[:, :strange].tolist(), strict=True)
-        cut, lower = self.tokenizer.of_piece, pieces.lower
+        cut, lower, whole = self.tokenizer.of_piece, pieces.lower.data, letters.data
         words = (
-            (lower[start:stop].tobytes().decode(),) if kind == UNKNOWN else cut(letters[start:stop].tobytes())
+            (str(lower[start:stop], "ascii"),) if kind == UNKNOWN else cut(bytes(whole[start:stop]))
             for kind, start, stop in places
         )
         return self._count_words(pieces.rows, pieces.ids, texts, *self._numbered(words))

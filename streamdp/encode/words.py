@@ -276,7 +276,12 @@ def _cut_piece(text: str) -> list[str]:
 
 
 _PIECES = _Pieces(_cut_piece)
-_ENCODED = _Pieces[bytes](lambda piece: cut(piece.decode("utf-8", "surrogatepass")))
+_ENCODED = _Pieces[bytes](lambda piece: _cut_encoded(piece.decode("utf-8", "surrogatepass")))
+
+
+def _cut_encoded(text: str) -> list[str]:
+    """What has no ASCII space in it is cut at once; other characters may be spaces too."""
+    return _cut_piece(text) if text.isascii() else cut(text)
 
 
 def is_link(word: str) -> bool:

@@ -22,6 +22,10 @@ OWN_LIST = row_type("start block")
 """Offset of a slot's entries, size index or -1 for none."""
 
 
+SEVERAL = 32
+"""Entries of a list that is searched several entries at a time."""
+
+
 class Index(NamedTuple):
     """Arrays by word id, by slot, and the two arenas: of postings and of entries.
 
@@ -66,19 +70,32 @@ def _append_posting(index: Index, word: int, slot: int, count: int, back: int) -
 
 
 @kernel
+def _find(values: np.ndarray, start: int, length: int, value: int) -> int:
+    """Where a value is among so many from ``start`` on, which are distinct; -1 where it is not.
+
+    In a longer list, to go on to the end several at a time takes less than to ask of each.
+    """
+    if length < SEVERAL:
+        for k in range(length):
+            if values[start + k] == value:
+                return k
+        return -1
+    found = np.int32(-1)
+    for k in range(length):
+        found = max(found, np.int32(k) if values[start + k] == value else np.int32(-1))
+    return int(found)
+
+
+@kernel
 def _posting_of(index: Index, word: int, slot: int) -> int:
     """Where a slot's posting of a word stands, by the shorter of the two lists; -1 where it has none."""
     start, length = index.lists[word].start, index.lists[word].length
     if length <= index.types[slot]:
-        for e in range(start, start + length):
-            if index.slot[e] == slot:
-                return e
-        return -1
+        e = _find(index.slot, start, length, slot)
+        return start + e if e >= 0 else -1
     begin = index.own[slot].start
-    for k in range(begin, begin + index.types[slot]):
-        if index.word[k] == word:
-            return start + index.where[k]
-    return -1
+    k = _find(index.word, begin, index.types[slot], word)
+    return start + index.where[begin + k] if k >= 0 else -1
 
 
 @kernel

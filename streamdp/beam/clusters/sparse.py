@@ -21,6 +21,7 @@ import math
 
 import numpy as np
 
+from streamdp.beam.clusters.dense import Bag, Terms, know_gammas, score_all, shares_widely
 from streamdp.beam.clusters.index import Index
 from streamdp.beam.clusters.rare import (
     NEGLIGIBLE,
@@ -39,7 +40,7 @@ from streamdp.beam.data.choice import BLOCK, SHARED, Scores, WordScores, is_touc
 from streamdp.beam.data.pool import Pool
 from streamdp.beam.data.state import Model
 from streamdp.kernels.jit import kernel
-from streamdp.likelihoods.words import Learned, base_measure, log_gamma, log_gamma_beside, shape_of
+from streamdp.likelihoods.words import Learned, base_measure, log_gamma_beside, shape_of
 
 SHORT = 16
 """Tokens whose factors are multiplied before a logarithm is taken: no double overflows by them."""
@@ -53,6 +54,9 @@ NOTHING = -300.0
 FEW = 64
 """Distinct words of a record up to which rare words are tried: longer ones share rare words with too many."""
 
+MANY = 4096
+"""Slots from which rare words are tried first, though scoring all clusters is at hand."""
+
 MUCH = 1e40
 """Products above it become logarithms where as many as ``SHORT`` factors may come before the next test."""
 
@@ -62,20 +66,15 @@ def _score_long(
     sizes: Sizes, scores: WordScores, high: int, singles: int, length: int, b1: float, d: float
 ) -> None:
     """As ``score_singles``, of a record of many tokens: both products are rising factorials."""
-    own, first = singles * math.log(d if d > 0.0 else b1), b1 / d if d > 0.0 else 0.0
-    known_tokens, known_types = scores.known_tokens, scores.known_types
+    own = singles * math.log(d if d > 0.0 else b1)
     for c in range(high):
         scores.ratio[c] = 1.0
         scores.log_ratio[c] = 0.0
         if c > 0 and sizes.classes[c].refs == 0:
             continue
-        tokens, types = sizes.tokens[c] + b1, first + sizes.types[c]
-        if known_tokens[c] != tokens:
-            known_tokens[c], scores.of_tokens[c] = tokens, log_gamma(tokens)
+        tokens, types = know_gammas(sizes, scores, c, b1, d)
         numerator = own
         if d > 0.0:
-            if known_types[c] != types:
-                known_types[c], scores.of_types[c] = types, log_gamma(types)
             numerator += log_gamma_beside(types, singles) - scores.of_types[c]
         scores.log_ratio[c] = numerator - (log_gamma_beside(tokens, length) - scores.of_tokens[c])
         scores.partial[c] = scores.log_ratio[c]
@@ -216,31 +215,33 @@ def _exp(nats: float) -> float:
 
 
 @kernel
-def sum_values(
-    pool: Pool, sizes: Sizes, scores: Scores, length: int, repeats: bool, founds: bool, log_base: float
-) -> float:
-    """Values of the touched clusters and of the size classes, and their sums.
+def _long_logs(sizes: Sizes, scores: Scores, founds: bool) -> float:
+    """Logarithms of the values of the clusters that share a word, and of the classes; the greatest."""
+    words, high = scores.words, sizes.counters.high
+    peak = words.log_ratio[0] if founds else -np.inf
+    for c in range(1, high):
+        if sizes.classes[c].refs > 0:
+            peak = max(peak, words.log_ratio[c])
+    peak = _touched_logs(scores, sizes, peak)
+    for c in range(1, high):
+        words.ratio[c] = _exp(words.log_ratio[c] - peak) if sizes.classes[c].refs > 0 else 0.0
+    return peak
 
-    Returns the best agreed cluster's stored weight times value.
-    """
+
+@kernel
+def _sum(
+    pool: Pool, sizes: Sizes, scores: Scores, peak: float, logs: bool, repeats: bool, founds: bool
+) -> float:
+    """Values of the touched clusters, and the sums of all; ``logs``: logarithms are known of these."""
     words, value = scores.words, scores.value
-    high = sizes.counters.high
-    long = length > SHORT
-    peak = 0.0
-    if long:
-        peak = words.log_ratio[0] if founds else -np.inf
-        for c in range(1, high):
-            if sizes.classes[c].refs > 0:
-                peak = max(peak, words.log_ratio[c])
-        peak = _touched_logs(scores, sizes, peak)
-        for c in range(high):
-            words.ratio[c] = _exp(words.log_ratio[c] - peak) if sizes.classes[c].refs > 0 else 0.0
-    total, weight = _sum_classes(sizes.weight, words.ratio, high)
+    if logs:
+        words.ratio[0] = _exp(words.log_ratio[0] - peak)
+    total, weight = _sum_classes(sizes.weight, words.ratio, sizes.counters.high)
     best, most = 0.0, 0.0
     for j in range(words.counters.touched):  # one walk for all: with many clusters it is memory that it costs
         slot = words.touched[j]
         c, cell = sizes.of[slot], words.cells[slot]
-        if long:
+        if logs:
             value[slot] = _exp(value[slot] - peak)
         elif repeats:
             value[slot] = _exp(_log_value(words, slot, math.log(words.partial[c])))
@@ -252,10 +253,25 @@ def sum_values(
         if j % BLOCK == BLOCK - 1 or j == words.counters.touched - 1:
             words.most[j // BLOCK] = most
             best, most = max(best, most), 0.0
-    scores.counters.reference = log_base + peak
+    scores.counters.reference = peak
     scores.counters.new_value = words.ratio[0] if founds else 0.0
     scores.counters.agreed_sum = total
     scores.counters.agreed_weight = weight
+    return best
+
+
+@kernel
+def sum_values(
+    pool: Pool, sizes: Sizes, scores: Scores, length: int, repeats: bool, founds: bool, log_base: float
+) -> float:
+    """Values of the touched clusters and of the size classes, and their sums.
+
+    Returns the best agreed cluster's stored weight times value.
+    """
+    long = length > SHORT
+    peak = _long_logs(sizes, scores, founds) if long else 0.0
+    best = _sum(pool, sizes, scores, peak, long, repeats, founds)
+    scores.counters.reference += log_base
     return best
 
 
@@ -279,6 +295,30 @@ def _begin(scores: WordScores) -> None:
 
 
 @kernel
+def _score_densely(
+    pool: Pool,
+    index: Index,
+    sizes: Sizes,
+    scores: Scores,
+    record: Bag,
+    terms: Terms,
+    founds: bool,
+    log_base: float,
+) -> None:
+    """As ``score_words``, with all open clusters touched: of the classes that of the empty cluster counts."""
+    words, singles, length = scores.words, record.singles, record.length
+    b1, d, repeats = terms.b1, terms.d, singles < record.words.shape[0]
+    score_singles(sizes, words, 1, singles, length, True, b1, d)
+    if repeats:
+        score_repeats(sizes, words, 1, singles, record.counts, True, b1, d, terms.extra)
+    _begin(words)
+    peak = score_all(pool, index, sizes, scores, record, terms)
+    peak = max(peak, words.log_ratio[0]) if founds else peak
+    _sum(pool, sizes, scores, peak, True, repeats, founds)
+    scores.counters.reference += log_base
+
+
+@kernel
 def score_words(
     model: Model,
     pool: Pool,
@@ -298,17 +338,22 @@ def score_words(
     log_base, b1 = base_measure(model.family, learned, words, counts, inner.inverse)
     d, extra = shape_of(model.family)
     singles, length = singles_and_length(counts)
-    repeats, high = singles < words.shape[0], sizes.counters.high
-    logs = repeats or length > SHORT
-    score_singles(sizes, inner, high, singles, length, length > SHORT, b1, d)
-    if repeats:
-        score_repeats(sizes, inner, high, singles, counts, length > SHORT, b1, d, extra)
     if extra > 0.0:
         for t in range(length):
             log_base -= math.log1p(t * extra)
     frequent = max(model.frequent, pool.counters.open // SHARE)
     # a tempered prior selects by other weights than those that the bounds are made of
     rare = model.temper == 1.0 and words.shape[0] <= FEW and pays(index, words, singles, frequent)
+    many = pool.counters.high > MANY
+    if not (rare and many) and shares_widely(pool, index, words):
+        record = Bag(words, counts, singles, length)
+        _score_densely(pool, index, sizes, scores, record, Terms(b1, d, extra), new >= 0.0, log_base)
+        return
+    repeats, high = singles < words.shape[0], sizes.counters.high
+    logs = repeats or length > SHORT
+    score_singles(sizes, inner, high, singles, length, length > SHORT, b1, d)
+    if repeats:
+        score_repeats(sizes, inner, high, singles, counts, length > SHORT, b1, d, extra)
     left, largest = 0.0, 0.0
     if rare:
         bound_classes(index, sizes, inner, words, singles, frequent, b1, d)

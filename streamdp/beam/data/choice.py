@@ -123,6 +123,7 @@ class WordScores(NamedTuple):
     rest: Annotated[np.ndarray, reals("slots")]  # b1 + d T_k after the word's first token
     product: Annotated[np.ndarray, reals("slots")]  # numerator over the repeated word
     gains: Annotated[np.ndarray, reals("slots")]  # numerator over all words so far
+    steps: Annotated[np.ndarray, reals("slots")]  # powers that these were divided by (see ``dense``)
     ratio: Annotated[np.ndarray, reals("classes")]  # value of a class
     partial: Annotated[np.ndarray, reals("classes")]  # the same before repeated words
     denominator: Annotated[np.ndarray, reals("classes")]  # and scratch
