@@ -208,9 +208,9 @@ def test_compiling_is_said(tmp_path: Path) -> None:
         capture_output=True,
         text=True,
     )
-    assert done.stderr == (
-        "compiling the kernels for this prior and likelihood: about half a minute, only this once\n"
-    )
+    first, *later = done.stderr.splitlines()
+    assert first == "compiling the kernels for this prior and likelihood: about half a minute, only this once"
+    assert all(line.endswith(" s so far") for line in later)  # on a slow machine
     made = {
         path.name.rpartition("-")[0] for path in folder.iterdir() if path.is_file() and not path.is_symlink()
     }
