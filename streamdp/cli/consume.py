@@ -47,7 +47,7 @@ from streamdp.state.kept import keep_of_another_release
 from streamdp.state.snapshot import Header, Hold, SnapshotError, StateFolder, newest_taken
 
 BATCH, MOST, QUICK = 1_000, 4_000, 0.1
-"""Records of a batch; at most, twice as many as before where those were answered in so many seconds."""
+"""Records of a batch, at first and at most: twice as many as before where those took so few seconds."""
 
 SILENCE = {"silent": True}
 """The mark of positions after which the source was silent for the idle timeout."""
