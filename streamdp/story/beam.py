@@ -10,6 +10,7 @@ from streamdp.answers.describe import top_words
 from streamdp.answers.samples import Samples
 from streamdp.beam.data.pool import CLOSED
 from streamdp.beam.data.state import REVIEW_EVERY
+from streamdp.beam.looks.review import labels_of
 from streamdp.beam.search import BeamSearch
 from streamdp.encode.batch import Batch, Labelled
 from streamdp.encode.vocabulary import is_erased
@@ -47,7 +48,7 @@ def keywords_of(search: BeamSearch, words: Sequence[str | None] | None) -> dict[
     if words is None or isinstance(search.words.learned, FieldsLearned):
         return {}  # of categories, the telling values say it
     slots = search.head_slots()
-    labels = search.state.lineages.rows["label"][search.state.pool.slots["lineage"][slots]].tolist()
+    labels = labels_of(search, slots).tolist()
     bags = [bag_of(search, slot) for slot in slots.tolist()]
     elsewhere = Elsewhere.of(bags, len(search.words.learned.counts))
     return {
@@ -79,6 +80,16 @@ def follow_themes(memory: Memory, search: BeamSearch, wanted: int, *, last: bool
         memory.look_at_themes(stated_of(search), wanted, anew=anew)
 
 
+class _Labels:
+    """The labels of clusters, of which there may be a million: it is seldom asked for one."""
+
+    def __init__(self, search: BeamSearch, slots: np.ndarray) -> None:
+        self._search, self._slots = search, slots
+
+    def __contains__(self, label: object) -> bool:
+        return bool((labels_of(self._search, self._slots) == label).any())
+
+
 def entitle(
     titles: Titles,
     search: BeamSearch,
@@ -92,17 +103,15 @@ def entitle(
     Returns an event for each cluster that has a title, or another one than before; none where ``dated``,
     which says whether records have times, is None.
     """
-    last = search.seq - 1
-    slots = search.head_slots()
-    rows = search.state.pool.slots[slots]
-    labels = search.state.lineages.rows["label"][rows["lineage"]]
-    living = set(labels.tolist())
-    fresh = rows["last"] >= last - last % REVIEW_EVERY
-    sizes = dict(zip(labels[fresh].tolist(), rows["size"][fresh].tolist(), strict=True))
-    places = dict(zip(labels[fresh].tolist(), slots[fresh].tolist(), strict=True))
+    last, every = search.seq - 1, search.head_slots()
+    slots = every[search.state.pool.slots["last"][every] >= last - last % REVIEW_EVERY]
+    labels = labels_of(search, slots).tolist()
+    sizes = dict(zip(labels, search.state.pool.slots["size"][slots].tolist(), strict=True))
+    places = dict(zip(labels, slots.tolist(), strict=True))
     due = [label for label in titles.due([*sizes], [*sizes.values()]) if samples.held(label)]
     if not due:
         return []
+    living = _Labels(search, every)
     asked = {label: titles.asked(label, samples.held(label)) for label in due}
     typical = _typical(search, places, asked, retained.collect())
     found = []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import OrderedDict
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -72,7 +72,7 @@ class Titles:
         size: int,
         samples: Iterable[Sample],
         typical: Mapping[int, float],
-        living: Collection[int],
+        living: Container[int],
     ) -> Title | None:
         """Choose the title of a story among samples; returns it where it is new.
 
@@ -106,7 +106,7 @@ class Titles:
         self._hold(label, best)
         return best
 
-    def _taken(self, text: str, label: int, living: Collection[int]) -> bool:
+    def _taken(self, text: str, label: int, living: Container[int]) -> bool:
         """Whether another living story has a title."""
         bearer = self._bearer.get(text, label)
         return bearer != label and bearer in living and self.of(bearer) == text
