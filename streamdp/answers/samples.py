@@ -73,20 +73,16 @@ def of_texts(
 
     ``kept`` shows their kept fields instead, where there are any.
     """
-    if texts.dimension and not (kept and texts.keep):
+    if not len(texts) or (texts.dimension and not (kept and texts.keep)):
         return []  # numbers show nothing
-    columns, letters = texts.columns, texts.columns.letters.data
-    if not len(texts):
-        return []
-    chosen = np.arange(len(texts)) if which is None else np.asarray(which)
-    numbers, ends = chosen.tolist(), columns.ends - texts.begin
-    starts = np.concatenate([[0], ends[:-1]])[chosen]
-    whole = bytes(letters[texts.begin : texts.begin + int(ends[-1])])
-    spans = map(slice, starts.tolist(), np.minimum(ends[chosen], starts + _BYTES).tolist())
-    said: list[Text] = list(map(whole.__getitem__, spans))
+    columns, chosen = texts.columns, np.arange(len(texts)) if which is None else which
+    starts = np.concatenate([[texts.begin], columns.ends[:-1]])[chosen]
+    stops = np.minimum(columns.ends[chosen], starts + _BYTES)
+    letters = columns.letters.data
+    said: list[Text] = [bytes(letters[a:b]) for a, b in zip(starts.tolist(), stops.tolist(), strict=True)]
     if kept and texts.keep:
         data, spans = columns.data.data, columns.kept.tolist()
-        for at, i in enumerate(numbers):
+        for at, i in enumerate(chosen.tolist()):
             values = tuple(bytes(data[start:stop]) for start, stop in spans[i] if start >= 0)
             long = sum(map(len, values)) > _BYTES
             said[at] = _as_text(values) if long else values or said[at]
