@@ -85,7 +85,9 @@ class Columns:
             value = self._numbers(row, text)
         else:
             value = text_value(row[self._text], fields.text)
-        time = None if self._time is None else time_cell(row[self._time], fields.time, fields.unit)
+        time = (
+            None if self._time is None else time_cell(row[self._time], fields.time, fields.unit, fields.zone)
+        )
         identity = None if self._id is None else row[self._id] or None
         return value, time, identity, {name: row[i] for name, i in self._keep} if fields.keep else None
 

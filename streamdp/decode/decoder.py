@@ -40,12 +40,12 @@ class Decoder:
 
     A JSON record is an object with exactly one of ``text_field`` (a string), ``vector_field`` (an array
     of numbers) and ``features_field`` (an object of numbers); null counts as absent beside another.
-    ``time_field`` is a number since the epoch (in ``time_unit``) or ISO 8601 (UTC unless it has a zone),
-    ``id_field`` a string or an integer; both may be absent or null. A row of CSV or TSV has a text column, or
-    else every named column except time, id, the kept ones and ``cluster`` (a known truth must not leak in) is
-    a feature. Of "text" the line is the text. Fields in ``keep`` are copied to ``Record.keep`` where present;
-    all others are ignored, whatever they hold. Of "log" see :class:`~streamdp.decode.log.LogLines`, of "otlp"
-    :class:`~streamdp.decode.otlp.LogRecords`.
+    ``time_field`` is a number since the epoch (in ``time_unit``) or ISO 8601 (where no zone is written, in
+    ``time_zone``, else UTC), ``id_field`` a string or an integer; both may be absent or null. A row of CSV or
+    TSV has a text column, or else every named column except time, id, the kept ones and ``cluster`` (a known
+    truth must not leak in) is a feature. Of "text" the line is the text. Fields in ``keep`` are copied to
+    ``Record.keep`` where present; all others are ignored, whatever they hold. Of "log" see
+    :class:`~streamdp.decode.log.LogLines`, of "otlp" :class:`~streamdp.decode.otlp.LogRecords`.
 
     With ``categories``, what these fields of an object or a row hold is the record; where none is named, all
     but time, id, the kept ones and ``cluster``. What is absent, null or empty is missing.
@@ -62,6 +62,7 @@ class Decoder:
         features_field: str = "features",
         time_field: str = "time",
         time_unit: Unit = "auto",
+        time_zone: str | None = None,
         id_field: str = "id",
         keep: tuple[str, ...] = (),
         max_bytes: int = 1_000_000,
@@ -78,10 +79,12 @@ class Decoder:
             raise ValueError(f"max_bytes must be at least 1, not {max_bytes}")
         self.format: Format = format
         self.max_bytes = max_bytes
-        self.fields = Fields(text_field, vector_field, features_field, time_field, id_field, keep, time_unit)
+        self.fields = Fields(
+            text_field, vector_field, features_field, time_field, id_field, keep, time_unit, time_zone
+        )
         self._columns: Columns | None = None
-        self.log = LogLines(timestamp_format, pattern, keep) if format == "log" else None
-        self._otlp = LogRecords(keep, max_bytes) if format == "otlp" else None
+        self.log = LogLines(timestamp_format, pattern, keep, time_zone) if format == "log" else None
+        self._otlp = LogRecords(keep, max_bytes, time_zone) if format == "otlp" else None
         self._parse: Callable[[bytes], Parts]
         self._categories = categories
         if format == "jsonl":
@@ -97,7 +100,7 @@ class Decoder:
     @property
     def has_texts(self) -> bool:
         """Whether records may be texts, no lines of a log, and each of their fields has one meaning."""
-        alone = not set(self.fields.keep) & set(self.fields.roles)
+        alone = not set(self.fields.keep) & set(self.fields.roles) and self.fields.zone is None
         return self.log is None and self._otlp is None and self._categories is None and alone
 
     @property

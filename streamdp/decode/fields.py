@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import math
+import re
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any, Literal
+
+from streamdp.decode.zones import offset_of
 
 _DEEPEST = 64  # levels inside a kept field; it is encoded again later, further down the call stack
 
@@ -29,6 +32,9 @@ PER_SECOND: dict[str, float] = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}
 EARLIEST, LATEST = 946_684_800.0, 4_102_444_800.0
 """The years 2000 and 2100, between which a number of unknown meaning may be a time."""
 
+_WITH_ZONE = re.compile(r"(.*\d\w?)(?:\s+|\s*[\[(])([A-Za-z][\w/+:-]*)[\])]?", re.ASCII)
+"""A time, and the name of its zone behind it."""
+
 
 class Fields:
     """The names under which a record holds its parts. Raises ValueError when two are the same."""
@@ -42,8 +48,10 @@ class Fields:
         id: str,
         keep: tuple[str, ...] = (),
         unit: Unit = "auto",
+        zone: str | None = None,
     ) -> None:
         self.unit: Unit = unit
+        self.zone = checked_zone(zone)
         self.text, self.vector, self.features, self.time, self.id = text, vector, features, time, id
         self.values = (text, vector, features)
         self.roles = (*self.values, time, id)
@@ -54,6 +62,13 @@ class Fields:
 
 LONGEST_ID = 4096
 """Bytes of an id: a longer one is refused, since ids are held until their answers are final."""
+
+
+def checked_zone(zone: str | None) -> str | None:
+    """A zone that was asked for. Raises ValueError for a name that means several offsets, or none."""
+    if zone is not None and offset_of(zone, 0.0) is None:
+        raise ValueError(f"time_zone: {zone!r} is not known: say one like Europe/Berlin, CET or +01:00")
+    return zone
 
 
 class RefusedError(Exception):
@@ -139,15 +154,28 @@ def in_seconds(number: float, unit: Unit = "auto") -> float:
     return number / PER_SECOND[unit]
 
 
-def time_value(value: Any, name: str, unit: Unit = "auto") -> float | None:
-    """Return seconds since the epoch from a number or an ISO 8601 string (UTC unless it has a zone).
+def in_utc(wall_time: float, named: str | None, zone: str | None) -> float:
+    """Seconds since the epoch of what clocks show in the zone that is named, else in ``zone``, else in UTC.
+
+    Refuses ``bad_time`` where a name means several zones, or none, and ``zone`` does not say which.
+    """
+    ahead = offset_of(named, wall_time) if named else None
+    if ahead is None and named and zone is None:
+        raise RefusedError(
+            "bad_time", f"time zone {named!r} is unknown or ambiguous: say which is meant with --time-zone"
+        )
+    return wall_time - (ahead if ahead is not None else offset_of(zone or "UTC", wall_time) or 0.0)
+
+
+def time_value(value: Any, name: str, unit: Unit = "auto", zone: str | None = None) -> float | None:
+    """Return seconds since the epoch from a number or an ISO 8601 string (in ``zone`` unless it has one).
 
     None gives None; refuses ``bad_time``.
     """
     if value is None:
         return None
     if isinstance(value, str):
-        return _iso_seconds(value, name)
+        return _iso_seconds(value, name, zone)
     try:
         return in_seconds(number(value, name), unit)
     except RefusedError:
@@ -155,14 +183,14 @@ def time_value(value: Any, name: str, unit: Unit = "auto") -> float | None:
         raise RefusedError("bad_time", f"field {name!r} is no time: {shown}") from None
 
 
-def time_cell(cell: str, name: str, unit: Unit = "auto") -> float | None:
+def time_cell(cell: str, name: str, unit: Unit = "auto", zone: str | None = None) -> float | None:
     """Return the time written in a CSV cell, as a number or ISO 8601; an empty cell gives None."""
     if not cell or cell.isspace():
         return None
     try:
         result = plain_float(cell)
     except ValueError:
-        return _iso_seconds(cell, name)
+        return _iso_seconds(cell, name, zone)
     if not math.isfinite(result):
         raise RefusedError("bad_time", f"column {name!r} is no time: {_short(cell)}")
     return in_seconds(result, unit)
@@ -228,13 +256,14 @@ def plain_float(cell: str) -> float:
     return float(cell)
 
 
-def _iso_seconds(text: str, name: str) -> float:
+def _iso_seconds(text: str, name: str, zone: str | None = None) -> float:
     stripped = text.strip()
+    named = _WITH_ZONE.fullmatch(stripped)
     try:
-        moment = datetime.fromisoformat(stripped)
-        if moment.tzinfo is None:
-            moment = moment.replace(tzinfo=UTC)
-        return moment.timestamp()
+        moment = datetime.fromisoformat(named[1] if named else stripped)
+        if moment.tzinfo is not None:
+            return moment.timestamp()
+        return in_utc(moment.replace(tzinfo=UTC).timestamp(), named[2] if named else None, zone)
     except (ValueError, OverflowError):
         raise RefusedError("bad_time", f"field {name!r} is no ISO 8601 time: {_short(text)}") from None
 

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from streamdp.decode.fields import RefusedError, in_seconds, kept_value, text_value
+from streamdp.decode.fields import RefusedError, in_seconds, in_utc, kept_value, text_value
 from streamdp.decode.log_times import EPOCH, KNOWN, Written, moment, written_as
 from streamdp.decode.log_traces import BEGINS, Trace, goes_on
 
@@ -93,13 +93,20 @@ class LogLines:
 
     ``timestamp_format`` says how times are written (directives of strptime), ``pattern`` is an expression of
     the whole line with groups ``message`` and, as there are, ``time``, ``level`` and ``component``.
-    ValueError where they cannot be used.
+    ``zone`` is that of times which have none, or one of several meanings; None: UTC. ValueError where they
+    cannot be used.
     """
 
-    def __init__(self, timestamp_format: str | None, pattern: str | None, keep: tuple[str, ...] = ()) -> None:
+    def __init__(
+        self,
+        timestamp_format: str | None,
+        pattern: str | None,
+        keep: tuple[str, ...] = (),
+        zone: str | None = None,
+    ) -> None:
         self.written: Written | None = None if timestamp_format is None else written_as(timestamp_format)
         self._pattern = None if pattern is None else _own_pattern(pattern)
-        self._keep = keep
+        self._keep, self._zone = keep, zone
         self._columns: re.Pattern[str] | None = None
         """What nearly all lines have behind the time."""
         self.numbers = 0
@@ -173,8 +180,8 @@ class LogLines:
                     yield behind, found
 
     def expressions(self) -> tuple[re.Pattern[str] | None, ...] | None:
-        """What lines are read with, as ``EXPRESSIONS`` of ``log_scan``; None where that is a pattern."""
-        if self._pattern is not None:
+        """What lines are read with, as ``EXPRESSIONS`` of ``log_scan``; None with a pattern, or a zone."""
+        if self._pattern is not None or self._zone is not None:
             return None
         written = self._second or self.written
         hosts = _SYSLOG if written is not None and written.syslog else self._columns
@@ -259,12 +266,12 @@ class LogLines:
         self.exceptions += 1
         return text, at.time, at.kept
 
-    def head(self, text: str, written: Written, arrival: float) -> Head | None:
-        """What is before the message; None where that is no time."""
+    def head(self, text: str, written: Written, arrival: float, zone: str | None = None) -> Head | None:
+        """What is before the message; None where that is no time. ``zone`` is used where none was given."""
         found = written.pattern.match(text)
         if found is None:
             return None
-        time, at = moment(found, arrival), found.end()
+        time, at = moment(found, arrival, self._zone or zone), found.end()
         if time is None:
             return None
         level, second = found.groupdict().get("l"), self._second
@@ -292,8 +299,7 @@ class LogLines:
         parts, time = found.groupdict(), None
         if parts.get("time"):
             ways = KNOWN if self.written is None else (self.written,)
-            times = (way.pattern.match(parts["time"]) for way in ways)
-            time = next((moment(match, arrival) for match in times if match is not None), None)
+            time = _time_in(parts["time"], ways, arrival, self._zone)
             if time is None:
                 raise RefusedError("bad_time", f"what stands for the time is none: {parts['time'][:40]!r}")
         return parts.get("message") or "", time, self._kept(parts.get("level"), parts.get("component"))
@@ -315,10 +321,10 @@ class LogLines:
                 "utf-8", "replace"
             )
         text = _with_exception(text_value(message, name).rstrip("\n"), record)
-        time = _time_of(record, arrival)
+        time = _time_of(record, arrival, self._zone)
         level, component = _first(record, _LEVELS), _first(record, _COMPONENTS)
         for way in KNOWN[:-1]:  # the program's own head, behind that of what ran it
-            inner = self.head(text, way, arrival)
+            inner = self.head(text, way, arrival, None if time is None else "UTC")
             if inner is not None and not text[inner.begins :].isspace() and inner.begins < len(text):
                 text = text[inner.begins :]
                 time = inner.time if time is None else time
@@ -378,7 +384,7 @@ def _own_pattern(pattern: str) -> re.Pattern[str]:
     return made
 
 
-def _time_of(record: dict[str, Any], arrival: float) -> float | None:
+def _time_of(record: dict[str, Any], arrival: float, zone: str | None) -> float | None:
     micros = record.get("__REALTIME_TIMESTAMP")
     if isinstance(micros, str) and micros.isdigit():
         return int(micros) / 1e6
@@ -387,11 +393,17 @@ def _time_of(record: dict[str, Any], arrival: float) -> float | None:
         if isinstance(value, int | float) and not isinstance(value, bool):
             return in_seconds(float(value))
         if isinstance(value, str):
-            for way in KNOWN:
-                found = way.pattern.match(value)
-                if found is not None:
-                    return moment(found, arrival)
+            return _time_in(value, KNOWN, arrival, zone)
     return None
+
+
+def _time_in(text: str, ways: Iterable[Written], arrival: float, zone: str | None) -> float | None:
+    """The time with which a text begins; a word that follows is the name of its zone."""
+    found = next((match for way in ways if (match := way.pattern.match(text)) is not None), None)
+    if found is None:
+        return None
+    time, rest = moment(found, arrival, zone), text[found.end() :].strip()
+    return in_utc(time, rest, zone) if time is not None and rest[:1].isalpha() else time
 
 
 def _first(record: dict[str, Any], names: Iterable[str]) -> str | None:

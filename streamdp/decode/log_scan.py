@@ -16,6 +16,7 @@ from streamdp.decode.expressions import NONE, UNKNOWN, Machine, match
 from streamdp.decode.grammar import EXACT, INEXACT, MINUS, NINE, QUOTE, ZERO, decimal, is_utf8
 from streamdp.decode.log_times import AHEAD, LATEST
 from streamdp.decode.times import NO_DAY, day_of
+from streamdp.decode.zones import HOURS
 from streamdp.kernels.jit import entry, kernel
 from streamdp.kernels.rows import row_type
 
@@ -35,6 +36,9 @@ EXPRESSIONS = ("time", "second", "cri", "glog", "hosts", "pipes", "number", "hea
 
 _OPEN = 0x7B
 _NAMES = np.frombuffer(b"ErrorExceptionThrowable", np.uint8)
+_PLUS = 0x2B
+_ZONES = np.array([int.from_bytes(name.encode(), "big") for name in HOURS])
+_AHEAD = np.array([3600 * hours for hours in HOURS.values()])
 _MONTHS = np.frombuffer(b"JanFebMarAprMayJunJulAugSepOctNovDec", np.uint8)
 
 
@@ -85,16 +89,22 @@ def _month(data: np.ndarray, span: np.ndarray) -> int:
 
 
 @kernel
-def _offset(data: np.ndarray, span: np.ndarray) -> int:
-    """Seconds that a zone is ahead of UTC."""
-    if span[1] < 0 or data[span[0]] == 0x5A:
-        return 0
-    digits = 0
-    for k in range(span[0] + 1, span[1]):
-        if data[k] != 0x3A:
-            digits = 10 * digits + (data[k] - ZERO)
-    seconds = (digits // 100) * 3600 + (digits % 100) * 60
-    return -seconds if data[span[0]] == MINUS else seconds
+def _offset(data: np.ndarray, span: np.ndarray) -> float:
+    """Seconds that a zone is ahead of UTC; not a number for one that is left to Python."""
+    if span[1] < 0:
+        return 0.0
+    name = digits = count = 0
+    for k in range(span[0], min(span[1], span[0] + 7)):
+        name = 256 * name + data[k]
+        if ZERO <= data[k] <= NINE:
+            digits, count = 10 * digits + (data[k] - ZERO), count + 1
+    if data[span[0]] == MINUS or data[span[0]] == _PLUS:
+        seconds = digits * 3600 if count == 2 else (digits // 100) * 3600 + (digits % 100) * 60
+        return float(-seconds if data[span[0]] == MINUS else seconds)
+    for k in range(_ZONES.shape[0]):
+        if _ZONES[k] == name:
+            return float(_AHEAD[k])
+    return math.nan
 
 
 @kernel

@@ -8,6 +8,9 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from typing import NamedTuple
 
+from streamdp.decode.fields import in_utc
+from streamdp.decode.zones import ZONE
+
 MONTHS = {name: number for number, name in enumerate(calendar.month_abbr) if name}
 AHEAD = 86_400.0
 """Seconds that a time without a year may lie beyond its arrival; else it is of the year before."""
@@ -20,7 +23,12 @@ _DAY_NAME = r"(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)"
 _CLOCK = r"(?P<H>\d\d):(?P<M>\d\d):(?P<S>\d\d)"
 _DATE = r"(?P<Y>\d{4})-(?P<m>\d\d)-(?P<d>\d\d)"
 _PARTS = r"(?:[.,](?P<f>\d{1,9}))?"
-_ZONE = r"(?: ?(?P<z>Z|[+-]\d\d:?\d\d)(?!\d))?"
+_OFFSET = r"[+-]\d\d:?\d\d(?!\d)"
+_ZONE = (
+    rf"(?:(?: ?[\[(]?(?={_OFFSET}|[A-Z])|(?=[+-]\d\d(?!\d)))"
+    rf"(?P<z>{_OFFSET}|[+-]\d\d(?!\d)|{ZONE})(?:\[{ZONE}\]|[\])])?)?"
+)
+"""An offset or the name of a zone, in brackets or not; both as ``+01:00[Europe/Berlin]``."""
 
 DIRECTIVES = {
     "Y": r"(?P<Y>\d{4})",
@@ -35,6 +43,7 @@ DIRECTIVES = {
     "S": r"(?P<S>\d{1,2})",
     "f": r"(?P<f>\d{1,9})",
     "z": r"(?P<z>Z|[+-]\d\d:?\d\d)",
+    "Z": r"(?P<z>[A-Za-z][\w/+-]*)",
     "s": r"(?P<s>\d{9,19}(?:\.\d+)?)",
     "%": "%",
 }
@@ -62,18 +71,21 @@ def _written(name: str, pattern: str, lead: str = r"[\[<(]?", *, syslog: bool = 
 EPOCH = _written("seconds since 1970", r"(?P<s>\d{10}(?:\.\d+)?|\d{13}|\d{16})(?!\S)", r"(?:\S+ )?[\[(]?")
 KNOWN = (
     _written("ISO 8601", rf"{_DATE}[T _]{_CLOCK}{_PARTS}{_ZONE}", r"(?:\S+ )?[\[<(]?"),
-    _written("ISO 8601 with slashes", rf"(?P<Y>\d{{4}})/(?P<m>\d\d)/(?P<d>\d\d) {_CLOCK}{_PARTS}"),
-    _written("syslog", rf"{_MONTH} (?P<d>[ \d]?\d) {_CLOCK}{_PARTS}", r"(?:<\d+>)?", syslog=True),
-    _written("Apache error log", rf"{_DAY_NAME} {_MONTH} (?P<d>[ \d]\d) {_CLOCK}{_PARTS} (?P<Y>\d{{4}})"),
+    _written("ISO 8601 with slashes", rf"(?P<Y>\d{{4}})/(?P<m>\d\d)/(?P<d>\d\d) {_CLOCK}{_PARTS}{_ZONE}"),
+    _written("syslog", rf"{_MONTH} (?P<d>[ \d]?\d) {_CLOCK}{_PARTS}{_ZONE}", r"(?:<\d+>)?", syslog=True),
+    _written(
+        "Apache error log", rf"{_DAY_NAME} {_MONTH} (?P<d>[ \d]\d) {_CLOCK}{_PARTS}{_ZONE} (?P<Y>\d{{4}})"
+    ),
+    _written("PHP error log", rf"(?P<d>\d\d)-{_MONTH}-(?P<Y>\d{{4}}) {_CLOCK}{_PARTS}{_ZONE}"),
     _written(
         "Apache access log",
         rf"(?P<d>\d\d)/{_MONTH}/(?P<Y>\d{{4}}):{_CLOCK} (?P<z>[+-]\d{{4}})",
         r"(?:\S+ ){0,4}\[",
     ),
     _written("glog", rf"(?P<l>[IWEFDV])(?P<m>\d\d)(?P<d>\d\d) {_CLOCK}{_PARTS}", ""),
-    _written("logcat", rf"(?P<m>\d\d)-(?P<d>\d\d) {_CLOCK}{_PARTS}"),
-    _written("month.day", rf"(?P<m>\d\d)\.(?P<d>\d\d) {_CLOCK}{_PARTS}"),
-    _written("yy/mm/dd", rf"(?P<y>\d\d)/(?P<m>\d\d)/(?P<d>\d\d) {_CLOCK}{_PARTS}"),
+    _written("logcat", rf"(?P<m>\d\d)-(?P<d>\d\d) {_CLOCK}{_PARTS}{_ZONE}"),
+    _written("month.day", rf"(?P<m>\d\d)\.(?P<d>\d\d) {_CLOCK}{_PARTS}{_ZONE}"),
+    _written("yy/mm/dd", rf"(?P<y>\d\d)/(?P<m>\d\d)/(?P<d>\d\d) {_CLOCK}{_PARTS}{_ZONE}"),
     _written("yymmdd hhmmss", r"(?P<y>\d\d)(?P<m>\d\d)(?P<d>\d\d) (?P<H>\d\d)(?P<M>\d\d)(?P<S>\d\d)(?!\S)"),
     _written(
         "yyyymmdd-h:m:s:ms",
@@ -110,10 +122,11 @@ def _midnight(year: int, month: int, day: int) -> float:
     return datetime(year, month, day, tzinfo=UTC).timestamp()
 
 
-def moment(found: re.Match[str], arrival: float) -> float | None:
-    """Seconds since 1970, UTC unless there is a zone; None for what is no time (a 31 February).
+def moment(found: re.Match[str], arrival: float, zone: str | None = None) -> float | None:
+    """Seconds since 1970; None for what is no time (a 31 February).
 
-    ``arrival`` says which year is meant where none is written.
+    Where no zone is written it is in ``zone``, else UTC. ``arrival`` says which year is meant where none is
+    written. Raises RefusedError for an unknown zone.
     """
     parts = found.groupdict()
     if parts.get("s"):
@@ -124,23 +137,15 @@ def moment(found: re.Match[str], arrival: float) -> float | None:
     day = int(parts.get("d") or 1)
     clock = int(parts.get("H") or 0) * 3600 + int(parts.get("M") or 0) * 60 + int(parts.get("S") or 0)
     within = float("0." + parts["f"]) if parts.get("f") else int(parts.get("ms") or 0) / 1e3
-    offset = _offset(parts["z"]) if parts.get("z") else 0
     try:
         if parts.get("Y") or parts.get("y"):
             year = int(parts["Y"]) if parts.get("Y") else 2000 + int(parts["y"])
-            return _midnight(year, month, day) + clock + within - offset
+            return in_utc(_midnight(year, month, day) + clock + within, parts.get("z"), zone)
         year = datetime.fromtimestamp(arrival, UTC).year
         for guess in (year, year - 1):
-            time = _midnight(guess, month, day) + clock + within - offset
+            time = in_utc(_midnight(guess, month, day) + clock + within, parts.get("z"), zone)
             if time <= arrival + AHEAD:
                 return time
     except ValueError:  # 29 February of another year
         pass
     return None
-
-
-def _offset(zone: str) -> int:
-    if zone == "Z":
-        return 0
-    digits = zone[1:].replace(":", "")
-    return (int(digits[:2]) * 3600 + int(digits[2:]) * 60) * (-1 if zone[0] == "-" else 1)

@@ -84,7 +84,7 @@ class Objects:
             return self._explain(data)
         time = event.time
         if time is not None and (time.__class__ is str or self._scaled or abs(time) >= 1e11):
-            time = time_value(time, self._fields.time, self._fields.unit)
+            time = time_value(time, self._fields.time, self._fields.unit, self._fields.zone)
         identity = event.id
         if identity.__class__ is int:
             identity = id_value(identity, self._fields.id)
@@ -137,7 +137,8 @@ def rest_of(
     """What is beside the value: time, id and kept fields."""
     time = identity = None
     if fields.time in found:
-        time = time_value(plain_value(found[fields.time], fields.time, "bad_time"), fields.time, fields.unit)
+        value = plain_value(found[fields.time], fields.time, "bad_time")
+        time = time_value(value, fields.time, fields.unit, fields.zone)
     if fields.id in found:
         identity = id_value(plain_value(found[fields.id], fields.id, "wrong_type"), fields.id)
     keep = {

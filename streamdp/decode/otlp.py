@@ -198,9 +198,11 @@ class LogRecords:
     ``spanId``, ``eventName``, ``severityNumber``, and attributes.
     """
 
-    def __init__(self, keep: tuple[str, ...] = (), max_bytes: int = 1_000_000) -> None:
+    def __init__(
+        self, keep: tuple[str, ...] = (), max_bytes: int = 1_000_000, zone: str | None = None
+    ) -> None:
         self._keep, self._max_bytes = keep, max_bytes
-        self._lines = LogLines(None, None, HEADS)
+        self._lines = LogLines(None, None, HEADS, zone)
         self._known: dict[int, tuple[bytes, _About]] = {}
 
     def read(self, raw: Raw) -> list[Record | Reject]:

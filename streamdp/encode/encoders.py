@@ -94,6 +94,7 @@ def decoder_of(settings: Settings, input_format: Format) -> Decoder:
             features_field=settings.features_field,
             time_field=settings.time_field,
             time_unit=settings.time_unit,
+            time_zone=settings.time_zone,
             id_field=settings.id_field,
             keep=settings.kept,
             max_bytes=longest_record(settings),

@@ -120,6 +120,12 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         Literal["auto", "s", "ms", "us", "ns"],
         _input("unit of times that are numbers since 1970; auto: seconds below 1e11, then ms, us, ns"),
     ] = "auto"
+    time_zone: Annotated[
+        Name | None,
+        _input(
+            "zone of times without one or with an ambiguous name, as Europe/Berlin, CET, +01:00; else UTC"
+        ),
+    ] = None
     id_field: Annotated[Name, _input("field that holds the record's id")] = "id"
     keep: Annotated[
         tuple[Name, ...], _input("fields copied from each record to its assignment, comma-separated")
