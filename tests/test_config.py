@@ -10,7 +10,7 @@ import msgspec
 import numpy as np
 import pytest
 import snowballstemmer
-from commands import environment
+from commands import environment, fail, succeed
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -302,6 +302,36 @@ main()
     shown = subprocess.run([*run, "config", "--help"], env=environment(), capture_output=True, text=True)
     assert "--beam" in shown.stdout
     assert "--bream" not in shown.stdout
+
+
+def test_a_yes_or_no_is_a_pair_of_flags_that_take_no_value(tmp_path: Path) -> None:
+    switches = [each.name for each in setting_fields() if isinstance(each.default, bool)]
+    assert {"normalise", "adapt", "params", "urls", "mentions", "hashtags"} <= set(switches)
+    for name in switches:
+        more = () if name != "params" else ("--likelihood", "template")
+        assert f"\n{name} = true\n" in shown(tmp_path, f"--{name}", *more)
+        assert f"\n{name} = false\n" in shown(tmp_path, f"--no-{name}", **{name: "true"})
+    (tmp_path / "in.txt").write_text("one\ntwo\n")
+    for _ in range(2):  # the second finds the output of the first
+        succeed(tmp_path, "consume", "in.txt", "--overwrite", "--output", "out", "--no-follow")
+    assert fail(tmp_path, "consume", "in.txt", "--output", "out", "--no-overwrite", overwrite="true")[0] == 73
+
+
+def shown(folder: Path, *options: str, **settings: str) -> str:
+    """The settings that are in force, before which each says whether it is at its default."""
+    return succeed(folder, "config", *options, **settings).decode().replace("\n# ", "\n")
+
+
+@pytest.mark.parametrize(
+    "written", [("--adapt", "true"), ("--adapt", "False"), ("--adapt=true",), ("--no-adapt=yes",)]
+)
+@pytest.mark.parametrize("command", [("consume",), ("fit",), ("check",), ("serve",)])
+def test_a_value_behind_a_switch_is_refused_in_one_line(
+    tmp_path: Path, written: tuple[str, ...], command: tuple[str, ...]
+) -> None:
+    flag = written[0].partition("=")[0]
+    line = f"streamdp: {flag} takes no value: write --adapt for yes, --no-adapt for no\n"
+    assert fail(tmp_path, *command, *written, "in.jsonl") == (64, line)
 
 
 def test_every_option_of_consume_may_stand_in_the_environment_or_the_file() -> None:

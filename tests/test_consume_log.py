@@ -10,7 +10,7 @@ from commands import assignments, call, fail, newest_lines, parsed, succeed
 from logs import lines
 
 HEAD = "2026-01-05 {:02}:{:02}:{:02},500 INFO [main] app.Server: {}"
-OPTIONS = ("--format", "log", "--snapshot-every", "100", "--params", "true")
+OPTIONS = ("--format", "log", "--snapshot-every", "100", "--params")
 
 
 def written(path: Path, count: int) -> list[int]:
@@ -131,7 +131,7 @@ def test_what_cannot_be_is_said_in_a_line(tmp_path: Path) -> None:
         (("--format", "log", "--beam", "4"), "beam has no meaning with the template likelihood"),
         (("--format", "log", "--pattern", "("), "pattern is no regular expression"),
         (("--format", "log", "--timestamp-format", "%Q"), "%Q is no directive"),
-        (("--format", "text", "--params", "true"), "params are of templates"),
+        (("--format", "text", "--params"), "params are of templates"),
         (("--format", "text", "--pattern", "x"), "pattern is for lines of a log"),
     ):
         code, told = fail(tmp_path, "consume", "app.log", *options)

@@ -16,7 +16,7 @@ from commands import assignments, call, fail, newest_lines, parsed, start, succe
 from otlp import logs, record, written
 
 N = 12_000
-OPTIONS = ("--keep", "level,n,service.name", "--params", "true")
+OPTIONS = ("--keep", "level,n,service.name", "--params")
 PATHS = ("--output", "out", "--events", "events", "--state", "state")
 
 
@@ -191,7 +191,7 @@ def test_partitions_are_merged_by_the_times_in_their_records(broker: Any, tmp_pa
 
 def test_answers_carry_attributes_where_that_is_asked_for(tmp_path: Path) -> None:
     written(tmp_path / "logs.json", 300)
-    command = ("consume", "logs.json", "--params", "true", "--output")
+    command = ("consume", "logs.json", "--params", "--output")
     succeed(tmp_path, *command, "plain")
     succeed(tmp_path, *command, "otel", "--attributes", "otel")
     succeed(tmp_path, "consume", "logs.json", "--output", "templates", "--attributes", "otel")

@@ -245,14 +245,14 @@ def test_from_the_command_line(tmp_path: Path) -> None:
     vectors, truth = topics(400, 48, 4, 0.0)
     rows = [[0.0] * 48, *(2.0 * vectors).tolist()]
     (tmp_path / "in.jsonl").write_text("".join(json.dumps({"vector": row}) + "\n" for row in rows))
-    command = ("consume", "--file", "in.jsonl", "--normalise", "true", "--output", "out", "--state", "st")
+    command = ("consume", "--file", "in.jsonl", "--normalise", "--output", "out", "--state", "st")
     succeed(tmp_path, *command)
     found = [line["cluster"] for line in newest_lines((tmp_path / "out").read_bytes())]
     assert agreement(truth, found).nmi > 0.95
     (reject,) = parsed((tmp_path / "out.rejects.jsonl").read_bytes())
     assert (reject["reason"], reject["position"]["line"]) == ("zero_vector", 1)
     again = ("consume", "--file", "in.jsonl", "--output", "out", "--state", "st")
-    done = call(tmp_path, *again, "--normalise", "false")
+    done = call(tmp_path, *again, "--no-normalise")
     assert done.returncode == 78
     assert b"normalise: was true, is false" in done.stderr
     done = call(tmp_path, *again)

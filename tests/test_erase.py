@@ -410,7 +410,7 @@ def test_lines_of_a_log(tmp_path: Path, line: str, at: int) -> None:
     (tmp_path / "in.log").write_text("".join([*LOG[:at], line, *LOG[at:]]))
     run = (
         "consume", "in.log", "--format", "text", "--likelihood", "template", "--output", "out.jsonl",
-        "--events", "events.jsonl", "--state", "st", "--store", "log.db", "--params", "true",
+        "--events", "events.jsonl", "--state", "st", "--store", "log.db", "--params",
     )  # fmt: skip
     succeed(tmp_path, *run)
     sought = [b"zyxquarklate", b"plimfordlate", b"99.98.97.96"]

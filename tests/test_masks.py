@@ -191,7 +191,7 @@ def test_a_state_has_its_masks(tmp_path: Path) -> None:
     given = shop_lines(60)
     (tmp_path / "shop.log").write_text("\n".join(given) + "\n")
     args = ["consume", "shop.log", "--format", "log", "--output", "out.jsonl", "--state", "state"]
-    succeed(tmp_path, *args, "--mask", MASK[0], "--mask", MASK[1], "--params", "true")
+    succeed(tmp_path, *args, "--mask", MASK[0], "--mask", MASK[1], "--params")
     answers = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
     found = [line for line in answers if "template" in line]
     assert {line["template"] for line in found} == {"request <REQ> of shop <SHOP> took <duration>"}

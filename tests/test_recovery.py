@@ -296,7 +296,7 @@ def test_what_is_not_written_comes_from_the_state(tmp_path: Path) -> None:
     assert done.returncode == 0
     told = done.stderr.decode().splitlines()
     assert "streamdp: settings of the state that differ from today's defaults: urls false, beam 3" in told
-    expected = succeed(tmp_path, "consume", "--file", "in.jsonl", "--beam", "3", "--urls", "false")
+    expected = succeed(tmp_path, "consume", "--file", "in.jsonl", "--beam", "3", "--no-urls")
     assert newest_lines((tmp_path / "out").read_bytes()) == newest_lines(expected)
     for written in ({"beam": "16"}, {"urls": "true"}):
         code, message = fail(tmp_path, *run, **written)

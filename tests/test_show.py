@@ -32,7 +32,7 @@ def test_show(learned: Path) -> None:
 
 def test_what_an_adaptive_stream_has_come_to(tmp_path: Path) -> None:
     data = b"".join(b"story%d of%d many\n" % (i % 7, i % 7) for i in range(3000))
-    options = ("--file", "-", "--format", "text", "--state", "state", "--adapt", "true")
+    options = ("--file", "-", "--format", "text", "--state", "state", "--adapt")
     succeed(tmp_path, "consume", *options, stdin=data)
     table = succeed(tmp_path, "show", "state").decode()
     assert re.search(

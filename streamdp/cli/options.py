@@ -6,6 +6,7 @@ import inspect
 import os
 from collections.abc import Callable
 from functools import cache, partial
+from itertools import pairwise
 from types import NoneType
 from typing import Annotated, Any, ClassVar, Literal, get_args, get_origin
 
@@ -41,9 +42,7 @@ class FitOptions(msgspec.Struct, frozen=True, kw_only=True):
     estimate: Annotated[
         Estimate, _about("best: the most probable clustering met; vi, binder: of all draws")
     ] = "best"
-    hyper: Annotated[
-        bool, _about("draw the hyperparameters that are automatic", flag="--hyper/--no-hyper")
-    ] = True
+    hyper: Annotated[bool, _about("draw the hyperparameters that are automatic")] = True
     queue: Annotated[Annotated[int, Meta(ge=0)], _about("states that astar keeps, 0 for all")] = 100
     look_ahead: Annotated[
         str, _about("astar's score: trivial, admissible, replica, predictive or inadmissible")
@@ -72,7 +71,7 @@ class RefineOptions(msgspec.Struct, frozen=True, kw_only=True):
     into: Annotated[str | None, _about("folder for a snapshot of the result, for consume --start-from")] = (
         None
     )
-    hyper: Annotated[bool, _about("draw the prior's hyperparameters too", flag="--hyper/--no-hyper")] = False
+    hyper: Annotated[bool, _about("draw the prior's hyperparameters too")] = False
     seed: Annotated[Annotated[int, Meta(ge=0)] | None, _about("seed (default: that of the state)")] = None
     overwrite: Annotated[bool, _about("replace existing files")] = False
 
@@ -183,10 +182,30 @@ class Group(TyperGroup):
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """A command of that name, None where there is none."""
-        found = super().get_command(ctx, cmd_name)
+        found: Any = super().get_command(ctx, cmd_name)
         if found is not None:
             _spared(found.get_params(ctx))
+            found.parse_args = partial(_parse_args, found)
         return found
+
+
+def _parse_args(command: Any, ctx: Any, args: list[str]) -> list[str]:
+    """Parse the arguments of a command. Raises ConfigError for a switch with a value, such as ``--adapt true``."""
+    switches = {
+        name: each
+        for each in command.params
+        if getattr(each, "secondary_opts", None)
+        for name in (*each.opts, *each.secondary_opts)
+    }
+    for written, behind in pairwise([*args, ""]):
+        name, assigned, _ = written.partition("=")
+        if written == "--":
+            break
+        if name in switches and (assigned or behind.lower() in ("true", "false")):
+            on, off = switches[name].opts[0], switches[name].secondary_opts[0]
+            raise ConfigError(f"{name} takes no value: write {on} for yes, {off} for no", Exit.USAGE)
+    parsed: list[str] = type(command).parse_args(command, ctx, args)
+    return parsed
 
 
 def _spared(params: list[Any]) -> list[Any]:
@@ -262,14 +281,17 @@ def _flags_of_all(kind: type[msgspec.Struct]) -> list[tuple[Option, list[inspect
 def _flags_of(each: Option) -> list[inspect.Parameter]:
     """The flag of an option, its old names, and the argument that may stand in its place."""
     required = each.default is msgspec.NODEFAULT
-    kind, bounds = (str, {}) if each.setting else _plain(each.type)
-    kind = list[str] if each.repeated else kind
+    kind, bounds = _plain(each.type)
+    switch = kind is bool
+    if each.setting and not switch:
+        kind, bounds = list[str] if each.repeated else str, {}
+    valued = each.setting and not switch
     about = typer.Option(
-        each.flag,
-        help=f"{each.description}; {each.allowed}" if each.setting else each.description,
+        f"{each.flag}/--no-{each.flag.removeprefix('--')}" if switch else each.flag,
+        help=f"{each.description}; {each.allowed}" if valued else each.description,
         rich_help_panel=GROUPS.get(each.group),
         show_default=False if required else _default(each),
-        metavar="VALUE" if each.setting else each.metavar,
+        metavar="VALUE" if valued else each.metavar,
         **bounds,
     )
     flags = [_parameter(each.name, Annotated[kind if required else kind | None, about], required=required)]

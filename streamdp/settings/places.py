@@ -194,7 +194,7 @@ class Outputs(Results, frozen=True, kw_only=True):
     ] = None
     store_search: Annotated[
         bool,
-        _output("make texts searchable", flag="--store-search/--no-store-search", when=_STORED),
+        _output("make texts searchable", when=_STORED),
     ] = True
     store_answers: Annotated[bool, _output("a store keeps every revision, too", when=_STORED)] = False
     frozen: Annotated[
