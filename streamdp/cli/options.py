@@ -190,7 +190,7 @@ class Group(TyperGroup):
 
 
 def _parse_args(command: Any, ctx: Any, args: list[str]) -> list[str]:
-    """Parse the arguments of a command. Raises ConfigError for a switch with a value, such as ``--adapt true``."""
+    """Parse the arguments of a command. Raises ConfigError (64) for a switch with a value."""
     switches = {
         name: each
         for each in command.params
