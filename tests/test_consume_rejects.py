@@ -40,7 +40,7 @@ BAD_VECTORS = [
     (b'{"vector": [1, true]}', "wrong_type"),
     (b'{"vector": "1,2"}', "wrong_type"),
     (b'{"vector": [1e999, 2]}', "not_finite"),
-    (b'{"vector": [NaN, 2]}', "not_json"),
+    (b'{"vector": [NaN, 2]}', "not_finite"),
     (b'{"vector": []}', "empty"),
     (b'{"vector": [1, 2, 3]}', "wrong_length"),
     (b'{"vector": [1e200, 3]}', "too_large"),
@@ -89,3 +89,54 @@ def test_a_refused_first_record_does_not_stop_the_stream(tmp_path: Path, first: 
     data = first + b"\n" + b'{"vector": [1, 2]}\n{"vector": [2, 1]}\n'
     lines = newest_lines(succeed(tmp_path, "consume", "--file", "-", "--likelihood", "auto", stdin=data))
     assert len(lines) == 2
+
+
+ODD = [
+    b'{"text": "storm over the coast", "id": 1, "time": 1767571200}',
+    b'{"text": "storm over the coast", "id": 2.0, "time": "1767571201", "x": NaN}',
+    b'{"text": "storm over the coast", "id": "3", "time": "2026-01-05T00:00:02Z", "x": "\\ud800"}',
+    b'{"text": "storm over \\udfff the coast", "id": 4, "time": ""}',
+    b'{"text": "storm over the coast", "id": 5, "time": "2026-01-05T23:59:60Z"}',
+    b'{"text": "storm over the coast", "id": 6e0, "time": "2026-01-05T24:00:00Z"}',
+    b'{"text": "storm over the coast", "id": 7, "x": ' + b"[" * 1000 + b"]" * 1000 + b"}",
+    b'{"text": "storm over the coast", "id": 8, "x": ' + b"9" * 5000 + b"}",
+]
+"""Lines that other readers of JSON take, or write; the seventh alone is too deep."""
+
+
+@pytest.mark.parametrize("copies", [1, 30])
+@pytest.mark.parametrize("source", ["in.jsonl", "-"])
+def test_what_is_odd_is_read_alike_first_or_later_in_a_file_or_a_pipe(
+    tmp_path: Path, source: str, copies: int
+) -> None:
+    data = b"\n".join(ODD * copies) + b"\n"
+    (tmp_path / "in.jsonl").write_bytes(data)
+    run = ("consume", source, "--output", "out", "--max-leap", "1e9", "--max-ahead", "1e12")
+    done = call(tmp_path, *run, stdin=data)
+    assert done.returncode == 0, done.stderr
+    rejects = parsed((tmp_path / "out.rejects.jsonl").read_bytes())
+    assert [(r["reason"], r["detail"]) for r in rejects] == [
+        ("not_json", "the object is nested too deeply")
+    ] * copies
+    found = newest_lines((tmp_path / "out").read_bytes())
+    assert [line["id"] for line in found] == [1, 2, "3", 4, 5, 6, 8] * copies
+    assert [line["time"] for line in found[:6]] == [
+        1767571200, 1767571201, 1767571202, None, 1767657600, 1767657600
+    ]  # fmt: skip
+    if source != "-":
+        done = call(tmp_path, "check", source)
+        assert done.returncode == 0, done.stderr
+        assert f"refused: {copies} not_json" in done.stdout.decode()
+
+
+@pytest.mark.parametrize(
+    "odd", [b"[" * 1000 + b"]" * 1000, b'{"a":' * 1000 + b"1" + b"}" * 1000, b"9" * 5000]
+)
+def test_odd_first_records_are_recognised_by_what_can_be_read(tmp_path: Path, odd: bytes) -> None:
+    lines = [b'{"headline": "storm over the coast", "when": "2026-01-05", "x": %s}' % odd, odd]
+    lines.append(b'{"headline": "coast storm", "when": "2026-01-06", "x": [NaN, "\\ud800"]}')
+    (tmp_path / "in.jsonl").write_bytes(b"\n".join(lines) + b"\n")
+    done = call(tmp_path, "check", "in.jsonl", "--text-field", "headline")
+    assert b"Traceback" not in done.stderr
+    assert b"times are read from 'when'" in done.stderr
+    assert b"coast | storm" in done.stdout

@@ -7,7 +7,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from streamdp.decode.decoder import REASONS, Decoder
-from streamdp.records import Raw, Record, Reject
+from streamdp.records import FieldNames, Raw, Record, Reject
 
 POSITION = {"file": "x", "line": 3}
 
@@ -62,8 +62,15 @@ def test_values(fields: dict[str, Any], value: Any) -> None:
         (b'{"text": "a"', "not_json"),
         (b'{"text": "a"} {}', "not_json"),
         (b'{"text": 5, "other" 6}', "not_json"),
-        (b'{"text": "\\ud800"}', "not_json"),
-        (b'{"vector": [NaN]}', "not_json"),
+        (b'{"text": "a", "x": 01}', "not_json"),
+        (b"{'text': 'a'}", "not_json"),
+        (b"NaN", "not_an_object"),
+        (b'{"vector": [1, NaN]}', "not_finite"),
+        (b'{"features": {"a": -Infinity}}', "not_finite"),
+        (b'{"text": NaN}', "not_finite"),
+        (b'{"text": "a", "id": NaN}', "wrong_type"),
+        (b'{"text": "a", "time": NaN}', "bad_time"),
+        (b'{"text": "a", "x": NaN, "y": ' + b"[" * 100_000 + b"]" * 100_000 + b"}", "not_json"),
         (b'{"text": "a", "x": ' + b"[" * 100_000, "not_json"),
         (b'{"x": ' + b"[" * 100_000 + b"]" * 100_000 + b"}", "not_json"),
         (b"[1, 2]", "not_an_object"),
@@ -99,8 +106,14 @@ def test_values(fields: dict[str, Any], value: Any) -> None:
         (b'{"features": {"a": -1e999}}', "not_finite"),
         ({"text": "a", "time": True}, "bad_time"),
         ({"text": "a", "time": "soon"}, "bad_time"),
-        ({"text": "a", "time": ""}, "bad_time"),
-        ({"text": "a", "time": "1700000000"}, "bad_time"),
+        ({"text": "a", "time": "2014"}, "bad_time"),
+        ({"text": "a", "time": "1_700_000_000"}, "bad_time"),
+        ({"text": "a", "time": "nan"}, "bad_time"),
+        ({"text": "a", "time": "2024-01-01T24:00:01Z"}, "bad_time"),
+        ({"text": "a", "time": "2024-01-01T24:30"}, "bad_time"),
+        ({"text": "a", "time": "2024-01-01T25:00:00"}, "bad_time"),
+        ({"text": "a", "time": "2024-01-01T23:59:61Z"}, "bad_time"),
+        ({"text": "a", "time": "9999-12-31T24:00:00Z", "id": []}, "wrong_type"),
         ({"text": "a", "time": {}}, "bad_time"),
         ({"text": "a", "time": "2024-02-30"}, "bad_time"),
         (b'{"text": "a", "time": 1e999}', "bad_time"),
@@ -110,6 +123,36 @@ def test_values(fields: dict[str, Any], value: Any) -> None:
 def test_json_rejects(data: Any, expected: str) -> None:
     assert reason(JSON, data) == expected
     assert expected in REASONS
+
+
+@pytest.mark.parametrize(
+    ("line", "record"),
+    [
+        (b'{"text": "a", "x": NaN, "y": [-Infinity, 1e999]}', ("a", None, None)),
+        (b'{"text": "a", "x": "\\ud83d", "\\udc00": {"\\ud800": "\\ud800\\u0041"}}', ("a", None, None)),
+        (b'{"text": "a \\ud83d b \\ud83d\\ude00", "time": 5}', ("a \ufffd b \U0001f600", 5.0, None)),
+        (b'{"text": "a\\\\ud800", "id": "\\udfff", "x": NaN}', ("a\\ud800", None, "\ufffd")),
+        (b'{"vector": [0.1, 1e-3], "x": NaN, "id": 10}', ([0.1, 1e-3], None, 10)),
+        (b'{"text": "a", "id": 17.0}', ("a", None, 17)),
+        (b'{"text": "a", "id": -0.0}', ("a", None, 0)),
+        (b'{"text": "a", "id": 1e3, "x": NaN}', ("a", None, 1000)),
+        (b'{"text": "a", "x": 1' + b"0" * 5000 + b', "y": NaN}', ("a", None, None)),
+    ],
+)  # fmt: skip
+def test_what_is_odd_beside_the_value_does_not_cost_the_record(line: bytes, record: tuple[Any, ...]) -> None:
+    found = JSON.decode(raw(line))
+    assert isinstance(found, Record)
+    assert (found.value, found.time, found.id) == record
+    assert found.raw == line
+    if isinstance(found.value, str):
+        of_fields = Decoder(categories=FieldNames(("text",))).decode(raw(line))
+        assert isinstance(of_fields, Record)
+        assert (of_fields.value, of_fields.time, of_fields.id) == ({"text": record[0]}, *record[1:])
+
+
+def test_a_kept_field_that_is_no_number_is_refused() -> None:
+    assert reason(Decoder(keep=("x",)), b'{"text": "a", "x": NaN}') == "not_finite"
+    assert good(Decoder(keep=("x",)), {"text": "a", "x": "\ud800"}).keep == {"x": "\ufffd"}
 
 
 def test_details_name_the_field() -> None:
@@ -128,6 +171,21 @@ def test_details_name_the_field() -> None:
     ("time", "seconds"),
     [
         (None, None),
+        ("", None),
+        (" \t", None),
+        ("1700000000", 1.7e9),
+        (" 1700000000.5 ", 1_700_000_000.5),
+        ("1700000000123", 1_700_000_000.123),
+        ("-1.7e9", -1.7e9),
+        ("1700000000000000000", 1.7e9),
+        ("20231114", 1_699_920_000.0),
+        ("2026-01-05T24:00:00Z", 1_767_657_600.0),
+        ("2026-01-05 24:00", 1_767_657_600.0),
+        ("20260105T240000.000+01:00", 1_767_654_000.0),
+        ("2026-12-31T23:59:60Z", 1_798_761_600.0),
+        ("1990-12-31T15:59:60-08:00", 662_688_000.0),
+        ("2026-12-31T23:59:60.25Z", 1_798_761_600.25),
+        ("20261231T235960", 1_798_761_600.0),
         (0, 0.0),
         (-1.5, -1.5),
         (10**30, 1e21),

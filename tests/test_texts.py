@@ -42,6 +42,11 @@ LINES = [
     b'{"text":"a date","time":"1969-12-31T23:59:59.999999Z"}',
     b'{"text":"a date","time":"2023-11-05T01:02:03"}',
 ]
+ODD = [
+    b'{"text":"a date","time":"2023-11-05T24:00:00Z","id":17.0}',
+    b'{"text":"a date","time":"2023-11-05T23:59:60Z","source":"\\ud83d"}',
+    b'{"text":"a \\ud800","time":"1700000000","deep":[NaN,-Infinity]}',
+]
 ALPHABET = (
     b'{}[]":,\\u0123456789abcdefnrt-+.eE \t\n\xc3\xa9\xf0\x9f\x98\x80\xed\xa0\x80textidimesourcnulltrufals'
 )
@@ -56,7 +61,7 @@ def test_what_is_ordinary_is_read_as_the_decoder_reads_it(unit: Any) -> None:
     rng, decoder = random.Random(unit), Decoder("jsonl", keep=KEEP, time_unit=unit)
     side_by_side = 0
     for _ in range(600):
-        raws = raws_of([mutated(rng, rng.choice(LINES)) for _ in range(10)])
+        raws = raws_of([mutated(rng, rng.choice(LINES + ODD)) for _ in range(10)])
         found = TextReader(decoder).read(raws)
         assert list(map(repr, all_of(found))) == [repr(decoder.decode(raw)) for raw in raws]
         side_by_side += isinstance(found, Texts)

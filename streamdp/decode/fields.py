@@ -29,6 +29,15 @@ Unit = Literal["auto", "s", "ms", "us", "ns"]
 PER_SECOND: dict[str, float] = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}
 
 
+FIRST_NUMBER = 1e8
+"""From 1973 on the digits of seconds are more than those of a date."""
+
+_BEYOND = (
+    (re.compile(r"(?<=\d[Tt ])24(?=(:?00){1,2}([.,]0+)?(?![\d:.,]))"), "00", 86_400.0),
+    (re.compile(r"(?<=[Tt ]\d\d:\d\d:)60|(?<=[Tt ]\d{4})60"), "59", 1.0),
+)
+"""Times of day that Python does not read: the end of a day, a leap second; how else, and so much earlier."""
+
 EARLIEST, LATEST = 946_684_800.0, 4_102_444_800.0
 """The years 2000 and 2100, between which a number of unknown meaning may be a time."""
 
@@ -170,12 +179,16 @@ def in_utc(wall_time: float, named: str | None, zone: str | None) -> float:
 def time_value(value: Any, name: str, unit: Unit = "auto", zone: str | None = None) -> float | None:
     """Return seconds since the epoch from a number or an ISO 8601 string (in ``zone`` unless it has one).
 
-    None gives None; refuses ``bad_time``.
+    A string may hold the number, where its size says that it is one and no date. None and a blank string give
+    None; refuses ``bad_time``.
     """
     if value is None:
         return None
     if isinstance(value, str):
-        return _iso_seconds(value, name, zone)
+        if not value or value.isspace():
+            return None
+        seconds = _written_seconds(value, unit)
+        return _iso_seconds(value, name, zone) if seconds is None else seconds
     try:
         return in_seconds(number(value, name), unit)
     except RefusedError:
@@ -211,9 +224,11 @@ def is_time(value: Any, *, numbers: bool) -> bool:
 
 
 def id_value(value: Any, name: str) -> str | int | None:
-    """Return an identifier; refuses ``wrong_type``. An integer beyond 64 bits becomes a string."""
+    """Return an identifier, 17 for 17.0; refuses ``wrong_type``. One beyond 64 bits becomes a string."""
     if value is None or isinstance(value, str):
         return value
+    if isinstance(value, float) and value.is_integer():  # 17.0 where a table's numbers may be missing
+        value = int(value)
     if isinstance(value, bool) or not isinstance(value, int):
         raise RefusedError("wrong_type", f"field {name!r} must be a string or an integer, not {kind(value)}")
     return value if -(2**63) <= value < 2**64 else str(value)  # msgpack, so the snapshot, ends there
@@ -256,14 +271,27 @@ def plain_float(cell: str) -> float:
     return float(cell)
 
 
+def _written_seconds(text: str, unit: Unit) -> float | None:
+    """The seconds of a number since the epoch in a string; None where it may be a date, as 20140310 is."""
+    try:
+        number = plain_float(text)
+    except ValueError:
+        return None
+    return in_seconds(number, unit) if FIRST_NUMBER <= abs(number) < math.inf else None
+
+
 def _iso_seconds(text: str, name: str, zone: str | None = None) -> float:
-    stripped = text.strip()
+    stripped, later = text.strip(), 0.0
+    for beyond, written, seconds in _BEYOND:
+        stripped, count = beyond.subn(written, stripped, count=1)
+        later += seconds * count
     named = _WITH_ZONE.fullmatch(stripped)
     try:
         moment = datetime.fromisoformat(named[1] if named else stripped)
         if moment.tzinfo is not None:
-            return moment.timestamp()
-        return in_utc(moment.replace(tzinfo=UTC).timestamp(), named[2] if named else None, zone)
+            return moment.timestamp() + later
+        wall_time = moment.replace(tzinfo=UTC).timestamp() + later
+        return in_utc(wall_time, named[2] if named else None, zone)
     except (ValueError, OverflowError):
         raise RefusedError("bad_time", f"field {name!r} is no ISO 8601 time: {_short(text)}") from None
 

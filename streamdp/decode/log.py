@@ -13,6 +13,7 @@ import msgspec
 from streamdp.decode.fields import RefusedError, in_seconds, in_utc, kept_value, text_value
 from streamdp.decode.log_times import EPOCH, KNOWN, Written, moment, written_as
 from streamdp.decode.log_traces import BEGINS, Trace, goes_on
+from streamdp.decode.objects import plain_fields
 
 FIRST = 1000
 """Lines by which the way of writing times is found."""
@@ -309,7 +310,10 @@ class LogLines:
         try:
             record = msgspec.json.decode(data)
         except (msgspec.DecodeError, RecursionError):
-            return None
+            try:
+                record = plain_fields(data)
+            except (RefusedError, UnicodeDecodeError):
+                return None
         if not isinstance(record, dict):
             return None
         name = next((name for name in _MESSAGES if record.get(name) is not None), None)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import gzip
+import json
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -64,12 +65,8 @@ class Objects:
             data.decode()  # msgspec does not look inside the fields that it skips
         try:
             event = self._typed(data)
-        except msgspec.ValidationError:
+        except (msgspec.DecodeError, RecursionError):
             return self._explain(data)
-        except msgspec.DecodeError as error:
-            raise RefusedError("not_json", str(error)) from None
-        except RecursionError:
-            raise RefusedError("not_json", "the object is nested too deeply") from None
         text, vector, features = event.text, event.vector, event.features
         value: str | list[float] | dict[str, float]
         if text and vector is None and features is None and not text.isspace():
@@ -124,11 +121,58 @@ _untyped = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 def fields_of(data: bytes) -> dict[str, msgspec.Raw]:
     """The fields of an object, none of them read yet; refuses ``not_json``, ``not_an_object``."""
     try:
-        return _untyped(data)
+        try:
+            return _untyped(data)
+        except msgspec.ValidationError:
+            raise
+        except msgspec.DecodeError as error:
+            if (strict := in_strict_json(data)) is None:
+                raise RefusedError("not_json", str(error)) from None
+            return _untyped(strict)
     except msgspec.ValidationError:
         raise RefusedError("not_an_object", "the record is JSON, but not an object") from None
-    except (msgspec.DecodeError, RecursionError) as error:
-        raise RefusedError("not_json", str(error)) from None
+    except RecursionError:
+        raise RefusedError("not_json", "the object is nested too deeply") from None
+
+
+def plain_fields(data: bytes) -> dict[str, Any]:
+    """What the fields of an object hold, without those that cannot be read; refuses as ``fields_of``."""
+    found = {}
+    for name, value in fields_of(data).items():
+        with contextlib.suppress(RefusedError):
+            found[name] = plain_value(value, name, "not_finite")
+    return found
+
+
+def in_strict_json(data: bytes) -> bytes | None:
+    """JSON that only Python's own reader takes, written as the standard wants it; None for no JSON at all.
+
+    NaN and Infinity become numbers out of range, which are refused where they count, and half a surrogate
+    pair becomes U+FFFD. Raises RecursionError.
+    """
+    try:
+        found = json.loads(data.decode(), parse_float=_digits, parse_int=_digits, parse_constant=_out_of_range)
+    except ValueError:
+        return None
+    return msgspec.json.encode(_without_surrogates(found))
+
+
+def _digits(number: str) -> msgspec.Raw:
+    return msgspec.Raw(number.encode())
+
+
+def _out_of_range(name: str) -> msgspec.Raw:
+    return msgspec.Raw(b"1e999")
+
+
+def _without_surrogates(value: Any) -> Any:
+    if isinstance(value, str):
+        return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    if isinstance(value, list):
+        return [_without_surrogates(item) for item in value]
+    if isinstance(value, dict):
+        return {_without_surrogates(name): _without_surrogates(item) for name, item in value.items()}
+    return value
 
 
 def rest_of(

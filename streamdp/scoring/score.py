@@ -137,7 +137,7 @@ def _read_truth(path: str | Path, field: str, by_id: bool) -> tuple[dict[Key, Cl
         if by_id:
             if named is None:
                 continue
-            key = str(named)
+            key = str(int(named) if isinstance(named, float) and named.is_integer() else named)
         if value is None:
             unlabelled.add(key)
         elif classes.setdefault(key, value) != value:
