@@ -6,11 +6,11 @@ import difflib
 import shlex
 from collections.abc import Mapping, Sequence
 
-import msgspec
 from streamdp_connectors.packed import Gunzip, Unzstd
 
 from streamdp.decode.columns import DELIMITERS, parse_row
 from streamdp.decode.fields import RefusedError, is_time
+from streamdp.decode.objects import fields_of
 from streamdp.records import Reject
 from streamdp.settings import Settings
 
@@ -68,8 +68,8 @@ def _of_lines(data: bytes) -> str:
 
 def _of_fields(data: bytes, settings: Settings) -> str:
     try:
-        found = msgspec.json.decode(data, type=dict[str, msgspec.Raw])
-    except msgspec.MsgspecError:
+        found = fields_of(data)
+    except (RefusedError, UnicodeDecodeError):
         return ""
     if "resourceLogs" in found:
         return "for log records of OpenTelemetry say --format otlp"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -18,6 +19,7 @@ from streamdp.cli.reading import COLUMNS, LINES, Reader, format_of, is_parquet
 from streamdp.decode.columns import DELIMITERS, parse_row
 from streamdp.decode.fields import RefusedError, is_time
 from streamdp.decode.log import JOURNALS, LogLines
+from streamdp.decode.objects import plain_fields
 from streamdp.errors import ConfigError, Exit
 from streamdp.records import Reject
 from streamdp.settings import Settings
@@ -182,10 +184,8 @@ def _cells(file: str, written: Written) -> Iterator[Mapping[str, str]]:
 
 def _objects(lines: Iterable[bytes]) -> Iterator[Mapping[str, Any]]:
     for line in lines:
-        try:
-            yield msgspec.json.decode(line, type=dict[str, Any])
-        except (msgspec.MsgspecError, UnicodeDecodeError):
-            continue
+        with contextlib.suppress(RefusedError, UnicodeDecodeError):
+            yield plain_fields(line)
 
 
 def _first(file: str) -> list[bytes]:
