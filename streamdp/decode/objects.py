@@ -151,7 +151,9 @@ def in_strict_json(data: bytes) -> bytes | None:
     pair becomes U+FFFD. Raises RecursionError.
     """
     try:
-        found = json.loads(data.decode(), parse_float=_digits, parse_int=_digits, parse_constant=_out_of_range)
+        found = json.loads(
+            data.decode(), parse_float=_digits, parse_int=_digits, parse_constant=_out_of_range
+        )
     except ValueError:
         return None
     return msgspec.json.encode(_without_surrogates(found))
