@@ -137,7 +137,9 @@ class Texts(Sequence[Record]):
         return dict(zip(self.features, vector, strict=True)) if self.features else vector
 
     def said(self) -> list[str]:
-        """What all of them say."""
+        """What all of them say; vectors and features as JSON."""
+        if self.dimension:
+            return [msgspec.json.encode(self.value(i)).decode() for i in range(len(self))]
         ends = self.columns.ends.tolist()
         letters = self.columns.letters[self.begin : ends[-1] if ends else self.begin].tobytes()
         spans = zip(
@@ -147,6 +149,10 @@ class Texts(Sequence[Record]):
             text = letters.decode("ascii")
             return [text[start:end] for start, end in spans]
         return [letters[start:end].decode() for start, end in spans]
+
+    def positions(self) -> list[bytes]:
+        """Where all of them stand in their source, as JSON."""
+        return self.raws.positions(self.numbers.tolist())
 
     def time(self, i: int) -> float | None:
         """The time of one of them."""

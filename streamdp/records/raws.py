@@ -67,6 +67,14 @@ class Raws(Sequence[Raw]):
         n = len(self.counted)
         return {**self.fixed, **dict(zip(self.counted, self.places[i * n : (i + 1) * n], strict=True))}
 
+    def positions(self, which: Iterable[int]) -> list[bytes]:
+        """Where some events stand in their source, as JSON."""
+        n, places = len(self.counted), self.places
+        if not n:
+            return [msgspec.json.encode(self.fixed) for _ in which]
+        form = b"%d".join(head.replace(b"%", b"%%") for head in self.heads()) + b"%d}"
+        return [form % tuple(places[i * n : i * n + n]) for i in which]
+
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Sequence) and list(self) == list(other)
 

@@ -120,7 +120,8 @@ class StoreSink:
             os.close(self._lock)
             raise
         self._tables = Tables(self._store, revisions=revisions)
-        self._texts: dict[bytes, str] = {}  # of records that wait for their answers, by position
+        # of records that wait for their answers: by position, which a file that was replaced has again
+        self._texts: dict[bytes, list[str]] = {}
         self._batch: Texts | None = None  # the same of the last batch
         self._rows: list[Row] = []
         self._revisions: list[Revision] = []
@@ -181,7 +182,8 @@ class StoreSink:
             after = "SELECT positions FROM marks WHERE number > ? ORDER BY number"
             found = self._store.execute(after, (self._marked,)).fetchall()
             self.marks = [msgspec.json.decode(positions) for (positions,) in found]
-            self._texts = {place.encode(): text for place, text in left.waiting}
+            for place, text in left.waiting:
+                self._wait(place.encode(), text)
         self._id = held["id"]
         self._skip_lines = held["lines"] - self._lines
         self._skip_events = held["events"] - self._happened
@@ -194,7 +196,7 @@ class StoreSink:
     @property
     def waiting(self) -> list[dict[str, Any]]:
         """The positions of records that were read and not answered yet."""
-        return [msgspec.json.decode(place) for place in self._texts]
+        return [msgspec.json.decode(place) for place, texts in self._texts.items() for _ in texts]
 
     def suit_service(self) -> None:
         """Make records quick to find by their id, and pauses rare, from now on. Raises SinkError."""
@@ -220,14 +222,24 @@ class StoreSink:
         else:
             for record in records:
                 if isinstance(record, Record):
-                    self._texts[_encode(record.position)] = said(record)
+                    self._wait(_encode(record.position), said(record))
 
     def _keep_batch(self) -> None:
         """Remember what the texts of the last batch say that were not answered at once."""
         batch, self._batch = self._batch, None
         if batch is not None:
-            for number, text in zip(batch.numbers.tolist(), batch.said(), strict=True):
-                self._texts[_encode(batch.raws.position(number))] = text
+            for place, text in zip(batch.positions(), batch.said(), strict=True):
+                self._wait(place, text)
+
+    def _wait(self, place: bytes, text: str) -> None:
+        self._texts.setdefault(place, []).append(text)
+
+    def _text_at(self, place: bytes) -> str:
+        """What the record says that has waited longest of those at a position."""
+        texts = self._texts.get(place, [""])
+        if len(texts) == 1:
+            self._texts.pop(place, None)
+        return texts.pop(0)
 
     def write(self, answers: Answers) -> None:
         """Take in answers, revisions and events."""
@@ -245,7 +257,7 @@ class StoreSink:
         if answers.rejects:  # some of which were taken in, and wait for nothing any more
             self._keep_batch()
             for reject in answers.rejects:
-                self._texts.pop(_encode(reject.position), None)
+                self._text_at(_encode(reject.position))
         for event in answers.events:
             self._happened += 1
             if self._skip_events > 0:
@@ -259,12 +271,12 @@ class StoreSink:
 
     def _texts_of(self, fresh: Sequence[Brief]) -> list[str]:
         """What the records say that are answered for the first time, in order."""
-        batch = self._batch
-        if batch is not None and len(batch) == len(fresh) and not self._texts:
+        places, batch = [bytes(line.position) for line in fresh], self._batch
+        if batch is not None and not self._texts and places == batch.positions():  # as nearly always
             self._batch = None
             return batch.said()
         self._keep_batch()
-        return [self._texts.pop(bytes(line.position), "") for line in fresh]
+        return [self._text_at(place) for place in places]
 
     # ---------------------------------------------------------------- written
 
@@ -328,7 +340,7 @@ class StoreSink:
             "lines": self._lines,
             "events": self._happened,
             "marks": self._marked,
-            "waiting": [[place.decode(), text] for place, text in self._texts.items()],
+            "waiting": [[place.decode(), text] for place, texts in self._texts.items() for text in texts],
         }
 
     def close(self) -> None:
