@@ -11,7 +11,7 @@ import numpy as np
 from streamdp.answers.announcer import Announcer
 from streamdp.answers.assignments import chance_of, counted
 from streamdp.answers.numbers import NOTHING_REVISED
-from streamdp.answers.open_lines import as_template
+from streamdp.answers.open_lines import Refill
 from streamdp.answers.samples import LONGEST, Joined, Samples, lasting, of_texts
 from streamdp.records import Assignment, Lines, Record
 from streamdp.records.columns import Texts
@@ -68,14 +68,17 @@ class LineAnnouncer(Announcer):
         report = self._as_lines().announce(*NOTHING_REVISED, through, self.open_for)
         self._report(report, samples, first, lines)
 
-    def relabel(self, before: int, after: int, template: str, lines: Lines) -> None:
-        """A label has become an older one: append the revisions of what is open."""
+    def relabel(self, before: int, after: int, template: str, lines: Lines, refill: Refill) -> None:
+        """A label has become an older one: append the revisions of what is open.
+
+        ``template`` is that of the label; ``refill`` has that of a line with values of holes.
+        """
         self.numbers.lasting.unite(before, after)
         self.retained.relabel(before, after)
         self.numbers.confidence.unite(before, after)
         if self._lines is not None:
             confident = self.numbers.confidence.told if self.numbers.confidence.labels else None
-            report, told = self._lines.relabel(before, after, as_template(template), confident)
+            report, told = self._lines.relabel(before, after, template, confident, refill)
             self.numbers.stability.revise(np.array(told, np.int64))
             self._lines.write(report, lines)
             self.samples.unite(before, after)
@@ -88,12 +91,16 @@ class LineAnnouncer(Announcer):
         for seq in seqs:
             answer = self._open[seq]
             sure, labels = map(chance_of, self.numbers.confidence.told(after, answer.probability))
+            own, params = template, answer.params
+            if params is not msgspec.UNSET and answer.template is not msgspec.UNSET:
+                own, params = refill(answer.template, params)
             newer = msgspec.structs.replace(
                 answer,
                 cluster=after,
                 new=False,
                 revision=answer.revision + 1,
-                template=template,
+                template=own,
+                params=params,
                 confidence=sure,
                 confidence_labels=counted(labels),
             )

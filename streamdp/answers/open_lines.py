@@ -31,6 +31,9 @@ from streamdp.settings.memory import AROUND
 Told = Callable[[int, float], tuple[float, float]]
 """Confidence in a cluster at a probability, and its number of labels."""
 
+Refill = Callable[[str, list[str]], tuple[str, list[str]]]
+"""The template and the values of holes of a line that had these before."""
+
 
 class OpenLines:
     """Answers to consecutive records that may still change, as lines.
@@ -130,7 +133,7 @@ class OpenLines:
         begin, used, written = map(int, (held.counters.begin, held.counters.used, held.counters.written))
         if used + lines > len(held.lines) or written + letters > len(held.letters):
             kept = held.lines[begin:used]
-            start = int(kept["start"][0]) if len(kept) else written
+            start = int(kept["start"].min()) if len(kept) else written
             room = max(len(held.lines), 2 * (len(kept) + lines))
             size = max(len(held.letters), 2 * (written - start + letters))
             self._open = made(Open, {"lines": room, "letters": size})
@@ -180,18 +183,21 @@ class OpenLines:
         return report
 
     def relabel(
-        self, before: int, after: int, template: bytes, told: Told | None
+        self, before: int, after: int, template: str, told: Told | None, refill: Refill
     ) -> tuple[Report, list[int]]:
         """Report that all answers of a label have another one, with its template; and whose they are.
 
-        ``told`` is what is told of them then.
+        ``told`` is what is told of them then; ``refill`` has the template of those with values of holes.
         """
         counters = self._open.counters
         lines = self._open.lines[counters.begin : counters.used]
         which = np.flatnonzero(lines["label"] == before)
         lines["label"][which], lines["founded"][which] = after, 0
         lines["revision"][which] += 1
-        lines["template"][which] = self._templates.numbers([template])[0]
+        with_values = which[lines["stop"][which] > lines["kept"][which]]
+        lines["template"][np.setdiff1d(which, with_values)] = self._templates.numbers([as_template(template)])
+        for i in with_values.tolist():
+            lines = self._refill(i, refill)
         if told is not None:
             for i in which.tolist():
                 lines["confidence"][i], lines["confidence_labels"][i] = told(after, lines["probability"][i])
@@ -200,6 +206,28 @@ class OpenLines:
             report.lines[: len(which)] = lines[which]
             report.counters.lines = len(which)
         return report, lines["seq"][which].tolist()
+
+    def _refill(self, i: int, refill: Refill) -> np.ndarray:
+        """Give an open line its template of today, and its values in that; the open lines."""
+        begin, held = int(self._open.counters.begin), self._open
+        row = held.lines[begin + i]
+        start, kept, stop = (int(row[name]) for name in ("start", "kept", "stop"))
+        own = self._templates.of(int(row["template"])) + held.letters[kept:stop].tobytes()
+        if row["template"] >= 0:
+            was = msgspec.json.decode(b"{" + own[1:] + b"}")
+            template, values = refill(was["template"], was["params"])
+            written = held.letters[start:kept].tobytes() + as_values(values)
+            row["template"] = self._templates.numbers([as_template(template)])[0]
+            if len(written) != stop - start or written != held.letters[start:stop].tobytes():
+                self._added(0, len(written))
+                held, begin = self._open, int(self._open.counters.begin)
+                row, at = held.lines[begin + i], int(held.counters.written)
+                held.letters[at : at + len(written)] = np.frombuffer(written, np.uint8)
+                for name in ("middle", "kept", "start"):
+                    row[name] += at - start
+                row["stop"] = at + len(written)
+                held.counters.written = row["stop"]
+        return held.lines[begin : held.counters.used]
 
     def write(self, report: Report, lines: Lines) -> None:
         """Append the report to ``lines``, written where numbers are not too large for that."""

@@ -159,6 +159,15 @@ def _values(state: State, slot: int) -> Iterator[int]:
         value = int(state.values[value]["next"])
 
 
+def filled(template: str, values: Sequence[str], masks: Sequence[str] = ()) -> str | None:
+    """A template whose holes, and folded parts, have these values; None where those are more or fewer."""
+    names = dict.fromkeys([*(name for name, _ in FOLDED), HEX, HOLE, WORDS, *masks])
+    parts = re.split("|".join(map(re.escape, names)), template)
+    if len(parts) != len(values) + 1:
+        return None
+    return "".join(part for pair in zip(parts, [*values, ""], strict=True) for part in pair)
+
+
 def values_of(line: str, template: list[bool | None], marker: Marker) -> list[str]:
     """What stands in a line where its template, slot by slot, has holes, or in constants what is folded."""
     data, found = line.encode("utf-8", "replace"), []

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
 from streamdp.answers.open_lines import as_template
 from streamdp.lines.masks import Masks
-from streamdp.lines.shown import Marker, holes, pieces_of, template_of, values_of
+from streamdp.lines.shown import Marker, filled, holes, pieces_of, template_of, values_of
 from streamdp.lines.state import State
 
 
@@ -21,7 +21,7 @@ class Readings:
         self.written: dict[int, bytes] = {}
         """As answers have it, in JSON."""
         self._holes: dict[int, list[bool | None]] = {}
-        self._marker = Marker(masks)
+        self._masks, self._marker = masks.named, Marker(masks)
 
     def found(self, cluster: int, text: str) -> bool:
         """A line has this template; whether it is the first."""
@@ -52,12 +52,34 @@ class Readings:
         shown = self.shown.get(label)
         return self.shown[label_of(rows, label)] if shown is None else shown
 
+    def own_template(self, rows: np.ndarray, cluster: int) -> str:
+        """The template whose holes :meth:`values` are for."""
+        shown = self.shown.get(cluster)
+        return self.shown[alive(rows, cluster)] if shown is None else shown
+
     def values(self, rows: np.ndarray, text: str, cluster: int) -> list[str]:
         """The values of a text's holes; its template may just have become part of an older one."""
         found = self._holes.get(cluster)
         if found is None:
             found = self._holes[alive(rows, cluster)]
         return values_of(text, found, self._marker)
+
+    def refilled(self, among: Iterable[int], template: str, values: Sequence[str]) -> tuple[str, list[str]]:
+        """The template of today of a line that was told with this one and these values, and its values now.
+
+        It is the first of the templates ``among`` that gives the same line; else that which it was.
+        """
+        text = filled(template, values, self._masks)
+        if text is None:
+            return template, list(values)
+        count = len(self._marker.parts(text.encode("utf-8", "replace")))
+        for cluster in among:
+            if len(self._holes[cluster]) == count:
+                found = values_of(text, self._holes[cluster], self._marker)
+                again = filled(self.shown[cluster], found, self._masks) or ""
+                if "".join(again.split()) == "".join(text.split()):
+                    return self.shown[cluster], found
+        return template, list(values)
 
 
 def alive(rows: np.ndarray, cluster: int) -> int:

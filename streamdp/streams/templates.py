@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from itertools import repeat
 from typing import Any
 
@@ -196,9 +197,18 @@ class TemplateStream(Stream):
                 [] if label < 0 else self.readings.values(own, str(record.value), cluster)
                 for record, label, cluster in zip(records, labels, clusters, strict=True)
             ]
-        templates = [unset if label < 0 else self.readings.template(own, label) for label in labels]
+        shown, named = self._shown(rows)
+        templates = [
+            unset if label < 0 else shown(own, each) for label, each in zip(labels, named, strict=True)
+        ]
         more = {"templates": templates, "params": params}
         return assignments(rows, numbers, records, first, **more)
+
+    def _shown(self, rows: np.ndarray) -> tuple[Callable[[np.ndarray, int], str], list[int]]:
+        """What has the templates of answers, and of what: labels, or the clusters whose holes values fill."""
+        if self.settings.params:
+            return self.readings.own_template, rows["cluster"].tolist()
+        return self.readings.template, rows["label"].tolist()
 
     def _tell(self, telling: Telling, part: Stretch, start: int, stop: int) -> None:
         """Answer some lines of a stretch with their templates as they are now."""
@@ -211,11 +221,12 @@ class TemplateStream(Stream):
             found = self._answers(rows, numbers, first, records)
             self.announcer.report(found, records, telling.lines)
             return
-        known, labels, own = self.readings.written, rows["label"].tolist(), self.lines.state.clusters
-        templates = [known.get(label) or as_template(self.readings.template(own, label)) for label in labels]
+        known, own, params = self.readings.written, self.lines.state.clusters, self.settings.params
+        shown, named = self._shown(rows)
+        templates = [known.get(each) or as_template(shown(own, each)) for each in named]
         values: list[bytes] = []
-        if self.settings.params:
-            clusters = enumerate(rows["cluster"].tolist(), telling.answered)
+        if params:
+            clusters = enumerate(named, telling.answered)
             values = [as_values(self.readings.values(own, texts.text(i), cluster)) for i, cluster in clusters]
         telling.add(rows, sizes, templates, values)
 
@@ -231,7 +242,14 @@ class TemplateStream(Stream):
         """Two labels are one: revise what is open, and report it."""
         label = label_of(self.lines.state.clusters, older)
         self._rates.unite(younger, label)
-        self.announcer.relabel(younger, label, self.readings.shown[label], lines)
+        of_label = functools.cache(lambda: sorted(self._families(self._living())[label]))
+        self.announcer.relabel(
+            younger,
+            label,
+            self.readings.shown[label],
+            lines,
+            lambda template, values: self.readings.refilled(of_label(), template, values),
+        )
         if events is not None:
             event = self._event("merged", younger, seq, time)
             merged = msgspec.structs.replace(event, other=label, moved=[(label, event.size)])
