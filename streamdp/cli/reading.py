@@ -213,11 +213,18 @@ class Reader:
         if is_parquet(input.file):
             if input.follow:
                 raise ConfigError("--follow is for lines; a Parquet file is read to its end", Exit.USAGE)
-            return ParquetSource(input.file, functools.partial(_shape, settings))
+            return ParquetSource(input.file, functools.partial(_shape, settings), self._counts(settings))
         file = FileSource(input.file, written, input.follow, max_line=longest)
         if input_format in COLUMNS:
             self._set_header(file)
         return file
+
+    def _counts(self, settings: Settings) -> Callable[[str], bool]:
+        """Whether a column has a part in a record; where no categories are named, all have."""
+        if settings.of_categories and not settings.field_names.all:
+            return lambda name: True
+        fields = self.decoder.fields
+        return {*fields.roles, *fields.keep, *settings.field_names.all}.__contains__
 
     def _topic(self, settings: Settings, input: Input, input_format: Format) -> Source:
         """A topic, merged by the times in its records."""

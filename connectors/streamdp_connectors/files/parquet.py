@@ -26,10 +26,16 @@ class ParquetSource:
     """The rows of one Parquet file, each as the bytes of a JSON object of its columns.
 
     A record's position is ``{"file": path, "line": n}``, n the number of its row from 1. ``shape`` makes the
-    object of a row; it is given the names of the columns that hold numbers first. Raises SourceError.
+    object of a row; it is given the names of the columns that hold numbers first. Bytes that are UTF-8 are
+    text; a row with others in a column that ``counts`` is refused. Raises SourceError.
     """
 
-    def __init__(self, path: str, shape: Callable[[list[str], set[str]], Callable[[Row], Row]]) -> None:
+    def __init__(
+        self,
+        path: str,
+        shape: Callable[[list[str], set[str]], Callable[[Row], Row]],
+        counts: Callable[[str], bool] = lambda name: True,
+    ) -> None:
         try:
             import pyarrow as arrow
             from pyarrow import parquet
@@ -47,6 +53,9 @@ class ParquetSource:
             raise SourceError(f"{path} is not valid Parquet: {error}", Exit.BAD_DATA) from None
         schema = self._file.schema_arrow
         numbers = {field.name for field in schema if _is_number(arrow, field.type)}
+        self._counts = counts
+        self._of_bytes = [field.name for field in schema if "binary" in str(field.type)]
+        self._padded = {field.name for field in schema if arrow.types.is_fixed_size_binary(field.type)}
         self._shape = shape(schema.names, numbers)
         self._total: int = self._file.metadata.num_rows
         self._taken = 0
@@ -62,12 +71,25 @@ class ParquetSource:
         found, size, now = [], 0, time.time()
         for row in self._rows:
             self._taken += 1
+            refused = self._read_bytes(row) if self._of_bytes else ""
             data = msgspec.json.encode(self._shape(row), enc_hook=str)
-            found.append(Raw(data, {"file": self.path, "line": self._taken}, now))
+            found.append(Raw(data, {"file": self.path, "line": self._taken}, now, refused=refused))
             size += len(data)
             if len(found) >= max_records or size > ENOUGH:
                 break
         return found
+
+    def _read_bytes(self, row: Row) -> str:
+        """Make the bytes in a row text; why it is refused where they are none."""
+        for name in self._of_bytes:
+            try:
+                row[name] = _as_text(row[name])
+            except UnicodeDecodeError:
+                if self._counts(name):
+                    return f"column {name!r} holds bytes that are not UTF-8"
+            else:
+                row[name] = row[name].rstrip("\0") if row[name] and name in self._padded else row[name]
+        return ""
 
     def positions(self) -> dict[str, Any]:
         """Return the file, and how many rows were read."""
@@ -114,6 +136,17 @@ class ParquetSource:
                 kind = self._arrow.timestamp("us", field.type.tz)
                 table = table.set_column(i, field.name, table.column(i).cast(kind, safe=False))
         return table
+
+
+def _as_text(value: Any) -> Any:
+    """A value whose bytes are text, also those in lists and structs."""
+    if isinstance(value, bytes):
+        return value.decode()
+    if isinstance(value, list):
+        return [_as_text(item) for item in value]
+    if isinstance(value, dict):
+        return {name: _as_text(item) for name, item in value.items()}
+    return value
 
 
 def _is_number(arrow: Any, kind: Any) -> bool:

@@ -1,0 +1,77 @@
+"""Columns of bytes in Parquet files: text where they are UTF-8, else refused where they count."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+import pyarrow as arrow
+import pytest
+from commands import assignments, fail, succeed
+from pyarrow import parquet
+
+BINARY = {
+    "binary": arrow.binary(),
+    "large_binary": arrow.large_binary(),
+    "fixed": arrow.binary(24),
+    "dictionary": arrow.dictionary(arrow.int32(), arrow.binary()),
+}
+
+
+@pytest.mark.parametrize("kind", BINARY)
+def test_bytes_in_parquet_that_are_utf8_are_text(tmp_path: Path, kind: str) -> None:
+    texts = ["storm over the coast", "Grüße aus Köln", "storm over a coast"] * 20
+    size = 24 if kind == "fixed" else 0
+
+    def column(values: list[bytes | None]) -> Any:
+        padded = [value if value is None else value.ljust(size, b"\0") for value in values]
+        if kind == "dictionary":
+            return arrow.array(padded, arrow.binary()).dictionary_encode()
+        return arrow.array(padded, BINARY[kind])
+
+    names = [f"id{i}" for i in range(60)]
+    columns = {
+        "text": [text.encode() for text in texts],
+        "id": [name.encode() for name in names],
+        "time": [b"2026-01-05T00:00:%02d" % i for i in range(60)],
+        "source": [b"press", None, b"radio"] * 20,
+        "picture": [b"\xff\xd8\xff"] * 60,  # in no part of a record
+    }
+    columns["text"][7] = columns["source"][8] = b"\xff\xfe"
+    columns["id"][9] = b"\x80"
+    table = arrow.table({name: column(values) for name, values in columns.items()})
+    parquet.write_table(table, tmp_path / "in.parquet", row_group_size=25)
+    run = ("consume", "in.parquet", "--keep", "source", "--output", "out", "--store", "store.db")
+    succeed(tmp_path, *run)
+    found = {line["position"]["line"] - 1: line for line in assignments((tmp_path / "out").read_bytes())}
+    assert sorted(found) == [i for i in range(60) if i not in (7, 8, 9)]
+    assert [found[i]["id"] for i in sorted(found)] == [names[i] for i in sorted(found)]
+    assert {i: found[i]["keep"]["source"] for i in (0, 1, 2)} == {0: "press", 1: None, 2: "radio"}
+    assert found[59]["time"] == 1_767_571_259.0
+    with contextlib.closing(sqlite3.connect(tmp_path / "store.db")) as store:
+        stored = dict(store.execute("select id, text from records"))
+    assert stored == {names[i]: texts[i] for i in found}
+    rejects = [json.loads(line) for line in (tmp_path / "out.rejects.jsonl").read_bytes().splitlines()]
+    assert [(r["position"]["line"], r["detail"]) for r in rejects] == [
+        (8, "column 'text' holds bytes that are not UTF-8"),
+        (9, "column 'source' holds bytes that are not UTF-8"),
+        (10, "column 'id' holds bytes that are not UTF-8"),
+    ]
+
+
+def test_lists_of_bytes_in_parquet_are_lists_of_text(tmp_path: Path) -> None:
+    tags = arrow.array([[b"a", b"b"], None], arrow.list_(arrow.binary()))
+    parquet.write_table(arrow.table({"text": ["one", "two"], "tags": tags}), tmp_path / "in.parquet")
+    found = assignments(succeed(tmp_path, "consume", "in.parquet", "--keep", "tags"))
+    assert [line["keep"]["tags"] for line in found] == [["a", "b"], None]
+
+
+def test_a_parquet_file_without_text_in_its_bytes_is_refused(tmp_path: Path) -> None:
+    pictures = arrow.array([b"\xff\xd8\xff"] * 3, arrow.binary())
+    parquet.write_table(arrow.table({"text": pictures}), tmp_path / "in.parquet")
+    code, said = fail(tmp_path, "consume", "in.parquet", "--output", "out")
+    assert code == 65
+    assert "holds bytes that are not UTF-8" in said
