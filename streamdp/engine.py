@@ -41,13 +41,14 @@ from streamdp.streams.front import receive, receive_texts
 from streamdp.streams.stream import Stream
 from streamdp.streams.templates import TemplateStream
 from streamdp.streams.told import doubts_of, stories
+from streamdp.threads import OneThreadAtATime
 
 if TYPE_CHECKING:
     from streamdp.offline.task import Stream as Refinable
 
 
-class Engine:
-    """Clusters a stream.
+class Engine(OneThreadAtATime, but=("advance", "score", "search")):
+    """Clusters a stream. Threads may share it: each call waits for the one before it.
 
     Parameters
     ----------
@@ -101,9 +102,12 @@ class Engine:
         """
         answers = Answers(Lines(), [], [])
         if type(records) is Texts:  # quicker to ask than ``isinstance``
-            receive_texts(self._stream, records, answers)
-        else:
-            receive(self._stream, all_plain(records, self._order.arrivals), answers)
+            with self._lock:
+                receive_texts(self._stream, records, answers)
+            return answers
+        given = records if type(records) is list else list(records)  # an iterator may wait for other threads
+        with self._lock:
+            receive(self._stream, all_plain(given, self._order.arrivals), answers)
         return answers
 
     def finish(self) -> Answers:
@@ -131,7 +135,8 @@ class Engine:
         """
         answers = Answers(Lines(), [], [])
         given = records.all() if isinstance(records, Texts) else all_plain(records)
-        self._stream.score(given, first, answers)
+        with self._lock:
+            self._stream.score(given, first, answers)
         return answers
 
     def whereto(self, record: Record | Value, most: int = 5) -> list[Candidate] | Reject:

@@ -26,6 +26,7 @@ from streamdp.settings.schema import LEAST_MEMORY
 from streamdp.state.migrate import stamped, upgraded
 from streamdp.state.sound import refusing
 from streamdp.streams.beam import BeamStream
+from streamdp.threads import OneThreadAtATime, share_lock
 
 NEVER = 1e300
 """Seconds that nothing is beyond."""
@@ -207,7 +208,7 @@ def _founders(search: BeamSearch, labels: np.ndarray) -> np.ndarray:
     return np.where(slots >= 0, search.state.pool.founder[slots], -1)
 
 
-class Sharded:
+class Sharded(OneThreadAtATime):
     """Shards, and a merger of what they find.
 
     Records go to shards by their bytes, or their texts where they have none. The answers are those of the
@@ -221,6 +222,8 @@ class Sharded:
         self.shards = [Shard(settings, shards, number) for number in range(shards)]
         self.merger = Merger(settings, with_events=with_events)
         self._arrivals = 0
+        for engine in (self.merger, *(shard.engine for shard in self.shards)):
+            share_lock(self, engine)
 
     def advance(self, records: Iterable[Record | Reject | Value]) -> Answers:
         """Take records in order of arrival; as ``Engine.advance``."""

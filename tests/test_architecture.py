@@ -15,7 +15,7 @@ from benchmarks.shape import circles, counts, imported, read
 ROOT = Path(__file__).resolve().parents[1]
 
 LAYERS = (
-    "_version errors records safe_files web",
+    "_version errors records safe_files threads web",
     "kernels",
     "priors likelihoods lines",
     "decode settings offline.kernels",

@@ -194,8 +194,8 @@ class BeamSearch:
         self.state = make_room(self.state, self._out.needs)
         self._prepare_output(1)
 
-    def _clear(self, with_events: bool) -> None:
-        """Nothing is in the buffers; what is needed, kernels say anew."""
+    def clear(self, with_events: bool) -> None:
+        """Empty the buffers; what is needed, kernels say anew."""
         self._out.counters[()] = _NOTHING[with_events]
 
     def _lasting(self) -> tuple[Any, ...]:
@@ -230,7 +230,7 @@ class BeamSearch:
         that they caused. The buffers are used again when the iterator goes on.
         """
         n, start = batch.size, 0
-        self._clear(with_events)
+        self.clear(with_events)
         while start < n:
             records = self.prepare(batch, founders)
             out, counters = self._out, self._out.counters
@@ -249,7 +249,7 @@ class BeamSearch:
 
     def score(self, batch: Batch) -> Output:
         """Answer without learning; records as for :meth:`run`. Label -1 means a new cluster."""
-        self._clear(False)
+        self.clear(False)
         records = self.prepare(batch)
         self._answer(self._lasting(), records)
         return self._out

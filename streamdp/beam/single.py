@@ -39,20 +39,16 @@ class Single:
         self.label = self.out.answers["label"]
         self._advance, self._answer = search.calls(self._records)
 
-    def _look(self) -> None:
-        """Fit to what others have made of the beam meanwhile."""
-        if self._search.state is not self._state or self._search.out is not self.out:
+    def _begin(self, with_events: bool) -> None:
+        """Fit to what others have made of the beam meanwhile; empty the buffers."""
+        search = self._search
+        if search.state is not self._state or search.out is not self.out:
             self._fit()
-
-    def _clear(self) -> None:
-        self.out.counters.clear()
-        self.out.needs.clear()
+        search.clear(with_events)
 
     def learn(self) -> Output:
         """Absorb the vector; its answer is the first of the output."""
-        self._look()
-        self._clear()
-        self.out.counters.with_events = self._with_events
+        self._begin(self._with_events)
         while True:
             self._advance()
             if self.out.counters.done:
@@ -63,8 +59,7 @@ class Single:
 
     def score(self) -> Output:
         """What would be answered, without learning."""
-        self._look()
-        self._clear()
+        self._begin(False)
         self._answer()
         return self.out
 

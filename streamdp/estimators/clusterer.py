@@ -10,6 +10,7 @@ from streamdp.engine import Engine
 from streamdp.estimators.reading import named
 from streamdp.records import Assignment
 from streamdp.settings import Settings
+from streamdp.threads import OneThreadAtATime
 
 if TYPE_CHECKING:
 
@@ -25,8 +26,10 @@ WARMUP = 200
 """Rows from which scales are learned, where there are as many."""
 
 
-class StreamDPClusterer(ClusterMixin, BaseEstimator):
+class StreamDPClusterer(OneThreadAtATime, ClusterMixin, BaseEstimator):
     """One pass over the rows of a matrix, in their order; nobody says how many clusters there are.
+
+    Threads may share one: each call waits for the one before it.
 
     Parameters
     ----------

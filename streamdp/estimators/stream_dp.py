@@ -37,6 +37,7 @@ from streamdp.settings.assemble import WORDS
 from streamdp.settings.blueprint import Blueprint
 from streamdp.settings.registry import CATEGORICAL
 from streamdp.settings.schema import AUTO
+from streamdp.threads import OneThreadAtATime, share_lock
 
 
 class _WithoutRiver:
@@ -66,19 +67,23 @@ else:
 FIRST = 10
 """Records after which mappings are known to be sparse or dense."""
 
+HOT = ("learn_one", "learn_predict_one", "predict_one", "score_one")
+"""Methods that take the lock themselves."""
+
 EVENTS = 1000
 """Events that are remembered."""
 
 
-class StreamDP(Clusterer):
+class StreamDP(OneThreadAtATime, Clusterer, but=HOT):
     """Nonparametric Bayesian clustering of a stream: nobody says how many clusters there are.
 
-    Records are texts, vectors, or mappings from features to numbers or to texts. Where a value is a text, the
-    features are categories, and one that is missing counts nowhere. Texts and sparse mappings (a bag of
-    words) are clustered by their words, dense ones as vectors; a likelihood decides it at once, else the
-    first ten records do. The scales of vectors are learned from the first: again after 10, 20, 50, 100 and
-    200 records, which are clustered anew then; a cluster keeps the label that most of its records had. A
-    feature that is missing is 0; one that comes later than the scales are learned is passed over.
+    Threads may share one: each call waits for the one before it. Records are texts, vectors, or mappings from
+    features to numbers or to texts. Where a value is a text, the features are categories, and one that is
+    missing counts nowhere. Texts and sparse mappings (a bag of words) are clustered by their words, dense
+    ones as vectors; a likelihood decides it at once, else the first ten records do. The scales of vectors are
+    learned from the first: again after 10, 20, 50, 100 and 200 records, which are clustered anew then; a
+    cluster keeps the label that most of its records had. A feature that is missing is 0; one that comes later
+    than the scales are learned is passed over.
 
     Parameters
     ----------
@@ -170,9 +175,12 @@ class StreamDP(Clusterer):
 
     def learn_predict_one(self, x: Value, t: float | None = None) -> int | None:
         """Let a record join; the label that it was given."""
-        label = self._learn(x, t)
-        self._above.look(self.engine)
-        return self._above.of(label)
+        with self._lock:
+            label = self._learn(x, t)
+            if not self._above.wanted:
+                return label
+            self._above.look(self.engine)
+            return self._above.of(label)
 
     def _learn(self, x: Value, t: float | None) -> int | None:
         if self.time is not None and isinstance(x, Mapping):
@@ -230,8 +238,11 @@ class StreamDP(Clusterer):
             "with_events": True,
         }
         if state is None:
-            return Engine(blueprint.settings, **options)
-        return Engine.loads(state, blueprint.settings, **options)
+            made = Engine(blueprint.settings, **options)
+        else:
+            made = Engine.loads(state, blueprint.settings, **options)
+        share_lock(self, made)  # whoever looks into the engine waits for those who use the estimator
+        return made
 
     def _learn_words(self, x: Any, t: float | None) -> int | None:
         assert self._words is not None
@@ -245,7 +256,7 @@ class StreamDP(Clusterer):
 
     def _record(self, engine: Engine, x: Any, t: float | None) -> Record:
         """A record of categories, or of words: counts where features are given."""
-        if isinstance(x, Mapping):
+        if x.__class__ is not str and isinstance(x, Mapping):  # the first is quicker to ask
             beside = engine.settings.field_names.vectors
             x = categories_of(x, beside) if self._kind == CATEGORICAL else counts_of(x)
         return Record(x, {}, time=t)
@@ -259,9 +270,12 @@ class StreamDP(Clusterer):
 
     def predict_one(self, x: Value) -> int | None:  # type: ignore[override, unused-ignore]
         """The label that a record would be given now; None where that is not known."""
-        if self._vectors is not None:
-            return self._above.of(self._vectors.predict(self._without_time(x)))
-        return self._above.of(self._score_words(x)[0])
+        with self._lock:
+            if self._vectors is None:
+                label = self._score_words(x)[0]
+            else:
+                label = self._vectors.predict(x if self.time is None else self._without_time(x))
+            return self._above.of(label) if self._above.wanted else label
 
     def predict_proba_one(self, x: Value) -> dict[int, float]:
         """Posterior of every live cluster, and of a new one by the label that it would have; {} for none.
@@ -276,9 +290,10 @@ class StreamDP(Clusterer):
 
     def score_one(self, x: Value) -> float:
         """Novelty: the negative log predictive density or probability of a record, in nats; 0 before any."""
-        if self._vectors is not None:
-            return self._vectors.novelty(self._without_time(x))
-        return self._score_words(x)[1]
+        with self._lock:
+            if self._vectors is None:
+                return self._score_words(x)[1]
+            return self._vectors.novelty(x if self.time is None else self._without_time(x))
 
     def predict_many(self, X: Any) -> Any:
         """``predict_one`` of every row: a series for a data frame, else an array; -1 in the place of None."""
