@@ -6,7 +6,7 @@ import contextlib
 import functools
 import os
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Literal, NamedTuple
 
@@ -25,6 +25,7 @@ from streamdp.decode.decoder import Format
 from streamdp.decode.fields import RefusedError
 from streamdp.decode.log import DOUBTFUL, FIRST, LogLines
 from streamdp.decode.log_reader import LogReader
+from streamdp.decode.log_times import years_of
 from streamdp.decode.texts import FEW, TextReader
 from streamdp.encode.encoders import decoder_of
 from streamdp.errors import ConfigError, Exit
@@ -150,6 +151,13 @@ def _journal_of(input: Input) -> JournalSource | None:
     return JournalSource(input.file)
 
 
+def _lines_of(file: FileSource) -> Iterator[tuple[int, bytes]]:
+    """All lines of a file with their numbers."""
+    while not file.at_end:
+        found = file.read(FIRST, 0.0)
+        yield from zip(found.places, found.data, strict=True)
+
+
 def _time_in(decoded: Sequence[Record | Reject]) -> float | None:
     """The earliest time of the records that an event holds."""
     times = (record.time for record in decoded if isinstance(record, Record))
@@ -195,6 +203,7 @@ class Reader:
         self._logs = None if log is None else LogReader(self.decoder, log, lambda raw: self._decode(raw)[0])
         self._alone = settings.max_lateness > 0.0
         self._new_log = None if log is None or log.given else log
+        self._dated = None if input.follow else log
         found: Source | None = source or _journal_of(input)
         if found is None:
             found = (self._file if input.topic is None else self._topic)(settings, input, input_format)
@@ -330,6 +339,8 @@ class Reader:
         self, logs: LogReader, found: Sequence[Raw], *, together: bool
     ) -> Texts | list[Record | Reject]:
         """Lines of a log: those that go on with others are counted, exceptions in them are records."""
+        if found and self._dated is not None and found[0].position.get("file", "-") not in self._dated.years:
+            self._date(self._dated, found[0].position.get("file", "-"))
         records = logs.read(found, together=together)
         if found:
             self._last = found[-1]
@@ -360,6 +371,17 @@ class Reader:
         again = FileSource(self.source.path, "text", max_line=self.longest)
         try:
             return again.read(FIRST, 0.0)
+        finally:
+            again.close()
+
+    def _date(self, log: LogLines, path: str) -> None:
+        """Find out of which years the lines of a file are, where they do not say."""
+        log.years[path] = []
+        if path == "-" or not os.path.isfile(path):
+            return
+        again, written = FileSource(path, "text", max_line=self.longest), os.stat(path).st_mtime
+        try:
+            log.years[path] = years_of(log.dates(_lines_of(again)), written)
         finally:
             again.close()
 

@@ -148,7 +148,8 @@ class Decoder:
         return Record(value, raw.position, time, identity, raw.arrival, keep, data)
 
     def _log_line(self, log: LogLines, raw: Raw) -> Record | Reject:
-        found = log.read(raw.data, raw.arrival, raw.position.get("partition"))
+        arrival = log.arrival(raw.position, raw.arrival) if log.years else raw.arrival
+        found = log.read(raw.data, arrival, raw.position.get("partition"))
         if found is None:
             return Reject(raw.position, JOINED, "it goes on with the line before it", raw.data)
         return _record(found, raw)

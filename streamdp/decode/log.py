@@ -5,13 +5,14 @@ from __future__ import annotations
 import itertools
 import math
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
 
 from streamdp.decode.fields import RefusedError, in_seconds, in_utc, kept_value, text_value
-from streamdp.decode.log_times import EPOCH, KNOWN, Written, moment, written_as
+from streamdp.decode.log_times import EPOCH, KNOWN, Written, Years, moment, written_as
 from streamdp.decode.log_traces import BEGINS, Trace, goes_on
 from streamdp.decode.objects import plain_fields
 
@@ -119,6 +120,8 @@ class LogLines:
         """Exceptions that had no frame of one's own, told once their traces are over."""
         self.exceptions = 0
         self.given = timestamp_format is not None or pattern is not None
+        self.years: dict[str, Years] = {}
+        """Of files that are read once, from first to last line."""
 
     def learn(self, lines: Iterable[bytes]) -> str:
         """Find out how times are written, by the first lines; what is found, in words."""
@@ -188,6 +191,32 @@ class LogLines:
         hosts = _SYSLOG if written is not None and written.syslog else self._columns
         times = [None if way is None else way.pattern for way in (self.written, self._second)]
         return *times, _CRI, _GLOG, hosts, _PIPES, _NUMBER, _HEAD, BEGINS
+
+    @property
+    def _undated(self) -> list[Written]:
+        """Ways without a year in which its times may be written."""
+        if self.written is not None:
+            ways: Iterable[Written] = (self.written,)
+        else:
+            ways = KNOWN if self._pattern is not None else ()
+        return [way for way in ways if not way.pattern.groupindex.keys() & {"Y", "y", "s"}]
+
+    def dates(self, lines: Iterable[tuple[int, bytes]]) -> Iterator[tuple[int, re.Match[str]]]:
+        """The times without a year in lines, with their numbers; of lines that begin alike the first."""
+        before, ways = b"", self._undated
+        for number, line in lines if ways else ():
+            if line[:12] != before:
+                before, text = line[:12], line.decode("utf-8", "replace")
+                if self._pattern is not None:
+                    found = self._pattern.match(text)
+                    text = "" if found is None else found.groupdict().get("time") or ""
+                times = (way.pattern.match(text) for way in ways)
+                yield from ((number, time) for time in times if time is not None)
+
+    def arrival(self, position: Mapping[str, Any], arrival: float) -> float:
+        """The time that says of which year a line is: that of its arrival, or one of ``years``."""
+        years = self.years.get(position.get("file", ""))
+        return years[bisect_right(years, (position["line"], math.inf)) - 1][1] if years else arrival
 
     def idle(self, place: object) -> bool:
         """Whether lines that come from there next can be passed over: see :meth:`pass_over`."""

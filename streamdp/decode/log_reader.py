@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
@@ -12,6 +11,7 @@ from streamdp.decode.decoder import Decoder
 from streamdp.decode.expressions import machine_of
 from streamdp.decode.log import LogLines
 from streamdp.decode.log_scan import GROUPS, LOG_LINE, FoundLines, Heads, scan_log
+from streamdp.decode.log_times import latest_year
 from streamdp.decode.texts import places_of, with_others, with_stamps
 from streamdp.kernels.jit import Bound
 from streamdp.kernels.rows import new_rows
@@ -47,10 +47,13 @@ class LogReader:
         """The records that lines hold, and what is refused; ``together`` lets a kernel read them."""
         raws = Raws.of(found) if together and not isinstance(found, Raws) else found
         if together and self._patience and isinstance(raws, Raws) and len(raws):
-            years = {datetime.fromtimestamp(at, UTC).year for at in (min(raws.arrivals), max(raws.arrivals))}
+            arrivals: Sequence[float] = raws.arrivals
+            if self._log.years.get(raws.fixed.get("file", "")):
+                arrivals = [self._log.arrival(raws.position(i), 0.0) for i in range(len(raws))]
+            years = {latest_year(at) for at in (min(arrivals), max(arrivals))}
             heads, places = self._ready(), _partitions(raws)
             if heads is not None and len(years) == 1 and len(places) == 1:
-                made = self._together(raws, heads, years.pop(), places.pop())
+                made = self._together(raws, heads, (years.pop(), arrivals), places.pop())
                 self._patience = _PATIENCE if isinstance(made, Texts) or not made else self._patience - 1
                 return made
         return [record for number, raw in enumerate(found) for _, record in self._one(number, raw)]
@@ -84,8 +87,10 @@ class LogReader:
                 self.shown.append(raw)
         return [(number, record) for record in records]
 
-    def _together(self, raws: Raws, heads: Heads, year: int, place: object) -> Texts | list[Record | Reject]:
-        rows, texts = self._scanned(raws, heads, year)
+    def _together(
+        self, raws: Raws, heads: Heads, arrived: tuple[int, Sequence[float]], place: object
+    ) -> Texts | list[Record | Reject]:
+        rows, texts = self._scanned(raws, heads, *arrived)
         odd = [*np.flatnonzero(rows["ordinary"] == 0).tolist(), len(raws)]
         others: list[tuple[int, Record | Reject]] = []
         passed, at = np.zeros(len(raws), bool), 0
@@ -116,7 +121,9 @@ class LogReader:
         told = (-1, "") if not len(named) else (int(named[-1]), texts.text(first + int(named[-1])))
         self._log.pass_over(place, until - at, (None if time != time else time, kept), told)
 
-    def _scanned(self, raws: Raws, heads: Heads, year: int) -> tuple[np.ndarray, Texts]:
+    def _scanned(
+        self, raws: Raws, heads: Heads, year: int, arrived: Sequence[float]
+    ) -> tuple[np.ndarray, Texts]:
         """What a kernel finds in the lines, and the messages of those that are ordinary."""
         given = raws.data
         if raws.refused:  # what could not be read is not ordinary
@@ -131,7 +138,7 @@ class LogReader:
             np.empty(min(fields, 1) * (fields * len(buffer) + 2 * fields * n), np.uint8),
             np.zeros(1, np.int64),
         )
-        arrivals = np.array(raws.arrivals)
+        arrivals = np.array(arrived)
         if len(buffer):  # else there is no line for which a kernel would have to be compiled
             self._scan((heads, found), buffer, ends, arrivals, self._decoder.max_bytes, year)
         which = np.flatnonzero(found.rows["ordinary"])

@@ -14,7 +14,7 @@ import numpy as np
 
 from streamdp.decode.expressions import NONE, UNKNOWN, Machine, match
 from streamdp.decode.grammar import EXACT, INEXACT, MINUS, NINE, QUOTE, ZERO, decimal, is_utf8
-from streamdp.decode.log_times import AHEAD, LATEST
+from streamdp.decode.log_times import AHEAD, LATEST, LEAPS
 from streamdp.decode.times import NO_DAY, day_of
 from streamdp.decode.zones import HOURS
 from streamdp.kernels.jit import entry, kernel
@@ -129,7 +129,7 @@ def _since_1970(data: np.ndarray, span: np.ndarray) -> float:
 def _moment(data: np.ndarray, spans: np.ndarray, year: int, arrival: float) -> float:
     """Seconds since 1970 of what was matched, as ``log_times.moment`` has them; not a number for no time.
 
-    ``year`` is that of the arrival.
+    ``year`` is ``latest_year`` of the arrival.
     """
     if spans[_EPOCH, 1] >= 0:
         return _since_1970(data, spans[_EPOCH])
@@ -147,13 +147,11 @@ def _moment(data: np.ndarray, spans: np.ndarray, year: int, arrival: float) -> f
             written = 2000 + _number(data, spans[_SHORT_YEAR], 0)
         midnight = day_of(written, month, day)
         return math.nan if midnight == NO_DAY else 86_400.0 * midnight + clock + within - offset
-    for guess in (year, year - 1):
+    for guess in range(year, year - LEAPS, -1):
         midnight = day_of(guess, month, day)
-        if midnight == NO_DAY:
-            return math.nan
-        time = 86_400.0 * midnight + clock + within - offset
-        if time <= arrival + AHEAD:
-            return time
+        time = 86_400.0 * midnight + clock + within
+        if midnight != NO_DAY and time <= arrival + AHEAD:
+            return time - offset
     return math.nan
 
 
@@ -323,7 +321,7 @@ def scan_log(
 ) -> None:
     """Read lines, which follow each other and end there; those longer than ``most`` bytes are not ordinary.
 
-    They arrived in that year, at these times.
+    They arrived at these times, which are of one ``latest_year``.
     """
     start, at = 0, 0
     for n in range(ends.shape[0]):

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import calendar
+import contextlib
 import re
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import NamedTuple
@@ -14,6 +16,9 @@ from streamdp.decode.zones import ZONE
 MONTHS = {name: number for number, name in enumerate(calendar.month_abbr) if name}
 AHEAD = 86_400.0
 """Seconds that a time without a year may lie beyond its arrival; else it is of the year before."""
+
+LEAPS = 9
+"""Years among which there is a 29 February."""
 
 LATEST = 4_102_444_800.0
 """Seconds since 1970 up to which a number is a plausible time: until 2100."""
@@ -137,15 +142,58 @@ def moment(found: re.Match[str], arrival: float, zone: str | None = None) -> flo
     day = int(parts.get("d") or 1)
     clock = int(parts.get("H") or 0) * 3600 + int(parts.get("M") or 0) * 60 + int(parts.get("S") or 0)
     within = float("0." + parts["f"]) if parts.get("f") else int(parts.get("ms") or 0) / 1e3
-    try:
-        if parts.get("Y") or parts.get("y"):
-            year = int(parts["Y"]) if parts.get("Y") else 2000 + int(parts["y"])
-            return in_utc(_midnight(year, month, day) + clock + within, parts.get("z"), zone)
-        year = datetime.fromtimestamp(arrival, UTC).year
-        for guess in (year, year - 1):
-            time = in_utc(_midnight(guess, month, day) + clock + within, parts.get("z"), zone)
-            if time <= arrival + AHEAD:
-                return time
-    except ValueError:  # 29 February of another year
-        pass
+    if parts.get("Y") or parts.get("y"):
+        years = range(year := int(parts["Y"]) if parts.get("Y") else 2000 + int(parts["y"]), year - 1, -1)
+    else:
+        years = range(year := latest_year(arrival), year - LEAPS, -1)
+    for year in years:
+        with contextlib.suppress(ValueError):  # 29 February of another year
+            time = _midnight(year, month, day) + clock + within
+            if len(years) == 1 or time <= arrival + AHEAD:
+                return in_utc(time, parts.get("z"), zone)
     return None
+
+
+def latest_year(arrival: float) -> int:
+    """The newest year that a time may be of which arrived then."""
+    return datetime.fromtimestamp(arrival + AHEAD, UTC).year
+
+
+_LEAP_DAY = datetime(2000, 2, 29, tzinfo=UTC).timestamp()
+_HALF = 183 * 86_400.0
+
+Years = list[tuple[int, float]]
+"""From which line of a file on which arrival says the year that is meant."""
+
+
+def years_of(dates: Iterable[tuple[int, re.Match[str]]], written: float) -> Years:
+    """The years of a file that was last written then, by the times without a year in its lines.
+
+    Dates that fall by half a year are of the next year. Of the years that are not after the file's own, the
+    newest are meant in which each 29 February is a day.
+    """
+    begins, leaps, year, before, last = [(0, 0)], set[int](), 0, _LEAP_DAY, None
+    for line, found in dates:
+        time = moment(found, _end_of(2000), "UTC")
+        if time is None:
+            continue
+        if last is not None and not -_HALF <= time - before < 2 * _HALF - AHEAD:
+            year += 1 if time < before else -1
+            begins.append((line, year))
+        if _LEAP_DAY <= time < _LEAP_DAY + AHEAD:
+            leaps.add(year)
+        before, last = time, found
+    newest = latest_year(written)
+    fits = [
+        base
+        for base in range(newest, newest - LEAPS, -1)
+        if last is not None and (moment(last, _end_of(base), "UTC") or 0.0) <= written + AHEAD
+    ]
+    leap = [base for base in fits if all(calendar.isleap(base - year + own) for own in leaps)]
+    base = next(iter(leap or fits), newest)
+    return [(line, _end_of(base - year + own)) for line, own in begins]
+
+
+def _end_of(year: int) -> float:
+    """An arrival by which times without a year are of that year."""
+    return _midnight(year + 1, 1, 1) - 1.0 - AHEAD
