@@ -37,6 +37,7 @@ from streamdp.decode.decoder import Decoder
 from streamdp.decode.otlp import pieces
 from streamdp.page.api import AskError
 from streamdp.records import Raw, Record
+from streamdp.serve.bodies import Uploads
 from streamdp.serve.logs import Logs, lines_of, one_by_one, uid_of
 from streamdp.serve.otlp import FORMS
 from streamdp.serve.told import Answer
@@ -325,7 +326,7 @@ def test_what_is_to_be_sent_again_is_said_so(what: Any, status: int, wait: str |
 
     scope = {"type": "http", "method": "POST", "path": "/v1/logs", "query_string": b""}
     request = Request({**scope, "headers": [(b"content-type", kind.encode())]}, receive)
-    service = Logs(lambda: Fails(what))  # type: ignore[arg-type, return-value]
+    service = Logs(lambda: Fails(what), Uploads())  # type: ignore[arg-type, return-value]
     answer = asyncio.run(service.take(request))
     assert (answer.status_code, answer.headers.get("retry-after")) == (status, wait)
     assert answer.headers["content-type"] == kind
@@ -335,7 +336,7 @@ def test_what_is_to_be_sent_again_is_said_so(what: Any, status: int, wait: str |
 def test_without_its_package_protobuf_is_told_of_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "opentelemetry.proto.collector.logs.v1", None)
     with pytest.raises(AskError, match=r"pip install 'streamdp\[otlp\]'") as caught:
-        FORMS[PROTOBUF].pieces(b"")
+        FORMS[PROTOBUF].pieces(b"", 1000)
     assert caught.value.status == 415
     long = "x" * 300
     assert Status.FromString(FORMS[PROTOBUF].failure(long)).message == long

@@ -10,6 +10,7 @@ import msgspec
 from streamdp.decode.fields import RefusedError, check_id, kept_value, text_value
 from streamdp.decode.log import LogLines
 from streamdp.decode.objects import fields_of
+from streamdp.decode.outline import has_parts
 from streamdp.records import Raw, Record, Reject
 
 MOST = 100_000
@@ -17,6 +18,9 @@ MOST = 100_000
 
 LARGEST = (16 << 20) - 1
 """Bytes of one object at most, if a single record may not have more: sources hold no more of a line."""
+
+PARTS = 6_000_000
+"""Objects, arrays and commas of one object: they are counted before any is made."""
 
 WHOLE = 64 << 20
 """Bytes of all records of one object, each with its resource and scope: many may have the same large one."""
@@ -104,6 +108,8 @@ def pieces(data: bytes) -> list[Piece]:
     """
     if not data.isascii():
         data.decode()
+    if has_parts(data, PARTS):
+        raise RefusedError("too_large", f"it holds more than {PARTS:,} values")
     found = fields_of(data)
     if "resourceLogs" not in found:
         named = ", ".join(map(repr, list(found)[:3])) or "nothing"

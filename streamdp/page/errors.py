@@ -84,14 +84,18 @@ def as_json(body: bytes, status: int = 200, headers: dict[str, str] | None = Non
     return Response(body, status, {"cache-control": "no-store", **(headers or {})}, "application/json")
 
 
-async def whole(request: Request, most: int, large: str | None = None) -> bytes:
+async def whole(
+    request: Request, most: int, large: str | None = None, grown: Callable[[int], None] = lambda size: None
+) -> bytes:
     """The body, once all of it has come; ``large`` is what is said of one that is too large.
 
-    ClientDisconnect where it is cut off: nothing of it is taken. Raises AskError.
+    ``grown`` is called with how many bytes have come. ClientDisconnect where the body is cut off: nothing of
+    it is taken. Raises AskError.
     """
     body = bytearray()
     async for part in request.stream():
         body += part
+        grown(len(body))
         if len(body) > most:
             raise AskError(413, large or f"a body has at most {most:,} bytes: nothing was taken")
     return bytes(body)

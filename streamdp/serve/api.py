@@ -12,15 +12,17 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
+from streamdp.decode.otlp import LARGEST
 from streamdp.page.api import Api
 from streamdp.page.errors import AskError, Endpoint, as_json, integer, kind_of, label_of, or_error
 from streamdp.reports.store import StoreStories
-from streamdp.serve.bodies import Shape, body_of, records_of
+from streamdp.serve.bodies import Shape, Uploads, records_of
 from streamdp.serve.correcting import Correcting
 from streamdp.serve.logs import Logs, one_by_one
 from streamdp.serve.openapi import document
 from streamdp.serve.stored import Stands, Stored
 from streamdp.serve.told import Answer, RecordList, StoryList, Where
+from streamdp.settings.memory import longest_record
 from streamdp.story.orders import Sort
 from streamdp.story.story import Stories, Story
 from streamdp.web import PATIENCE
@@ -62,8 +64,9 @@ class Service:
         self._gathering = asyncio.Lock()
         self._happened = asyncio.Event()
         self._listeners: dict[tuple[Any, ...], float] = {}
-        self._correcting = Correcting(page, self._open)
-        self._logs = Logs(self._open)
+        self._uploads = Uploads()
+        self._correcting = Correcting(page, self._open, self._uploads)
+        self._logs = Logs(self._open, self._uploads)
 
     def routes(self) -> Iterable[Route]:
         """As Starlette takes them."""
@@ -107,10 +110,17 @@ class Service:
         """Records in, answers out, in order."""
         stands = self._open()
         kind = kind_of(request)
-        body = await body_of(request)
-        shape, records = records_of(body, kind, of_text=stands.of_text)
-        if stands.settings.format == "otlp":
-            shape, records = one_by_one(shape, records, stands.settings)
+
+        def read(body: bytes) -> tuple[Shape, list[bytes | Answer]]:
+            most = max(longest_record(stands.settings), LARGEST)  # else the stream says what is too long
+            shape, records = records_of(body, kind, of_text=stands.of_text, most=most)
+            return (
+                one_by_one(shape, records, stands.settings)
+                if stands.settings.format == "otlp"
+                else (shape, records)
+            )
+
+        shape, records = await self._uploads.read(request, read)
         answers = await stands.door.take(records)
         useless = all(answer.status == "refused" for answer in answers)
         return _answered(answers, shape, 422 if useless else 200, request.headers.get("accept", ""))

@@ -11,8 +11,9 @@ from starlette.responses import Response
 
 from streamdp.page.api import Api
 from streamdp.page.desk import TAKEN, given, unusable
-from streamdp.page.errors import AskError, allow, as_json, integer, kind_of, whole
+from streamdp.page.errors import AskError, allow, as_json, integer, kind_of
 from streamdp.page.guard import Allowance
+from streamdp.serve.bodies import Uploads
 from streamdp.serve.stored import Stands
 from streamdp.serve.told import CorrectionList, Noted
 from streamdp.state.corrections import Correction, CorrectionError, CorrectionsFile, Wanted
@@ -22,10 +23,13 @@ BODY = 1 << 20
 
 
 class Correcting:
-    """Answers to ``/v1/corrections``: ``page`` asks the stream, ``stands`` says where its state is."""
+    """Answers to ``/v1/corrections``: ``page`` asks the stream, ``stands`` says where its state is.
 
-    def __init__(self, page: Api, stands: Callable[[], Stands]) -> None:
-        self._page, self._stands = page, stands
+    ``uploads`` takes their bodies.
+    """
+
+    def __init__(self, page: Api, stands: Callable[[], Stands], uploads: Uploads) -> None:
+        self._page, self._stands, self._uploads = page, stands, uploads
         self._allowance, self._one = Allowance(*TAKEN), asyncio.Lock()
         self._file: CorrectionsFile | None = None
 
@@ -50,7 +54,7 @@ class Correcting:
     async def take(self, request: Request) -> Response:
         """One more, which the stream takes at once, as from a page."""
         self._stands()
-        desk, wanted = self._page.view.desk, wanted_of(await whole(request, BODY), request)
+        desk, wanted = self._page.view.desk, wanted_of(await self._uploads.whole(request, BODY), request)
         allow(self._allowance, "corrections")
         made = await given(self._page, desk, wanted)
         at = next((at for each, at in desk.listed() if each.number == made.number), None)

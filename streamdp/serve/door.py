@@ -19,6 +19,7 @@ import msgspec
 from streamdp_connectors.journal.writer import Journal
 
 from streamdp.page.errors import AskError
+from streamdp.serve.bodies import SMALL
 from streamdp.serve.told import Answer
 
 QUEUE = 10_000
@@ -120,9 +121,10 @@ class Door:
 
         Raises AskError.
         """
+        names = await self._names(records)
         if self.hindrance is not None:
             raise self._refusal(self.hindrance)
-        request, found = Request(), self._enter(records)
+        request, found = Request(), self._enter(records, names)
         for record in found:
             if isinstance(record, Waiting):
                 request.wait_for(record)
@@ -131,9 +133,19 @@ class Door:
                 await asyncio.wait_for(request.done, self._within if within is None else within)
         return [record if isinstance(record, Answer) else record.told() for record in found]
 
-    def _enter(self, records: Sequence[bytes | Answer]) -> list[Waiting | Answer]:
+    async def _names(self, records: Sequence[bytes | Answer]) -> list[str | None]:
+        """The ids of records; read by a thread where they are many bytes."""
+
+        def read() -> list[str | None]:
+            return [None if isinstance(record, Answer) else self._id_of(record) for record in records]
+
+        small = sum(len(record) for record in records if not isinstance(record, Answer)) <= SMALL
+        return read() if small else await asyncio.to_thread(read)
+
+    def _enter(
+        self, records: Sequence[bytes | Answer], names: Sequence[str | None]
+    ) -> list[Waiting | Answer]:
         """The answers that are known, and what waits: known by its id, or new, for the journal."""
-        names = [None if isinstance(record, Answer) else self._id_of(record) for record in records]
         asked = [name for name in names if name is not None and name not in self._ids]
         stored = self._known(asked) if asked else {}
         found: list[Waiting | Answer] = []

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 
@@ -13,7 +12,7 @@ from starlette.responses import Response
 from streamdp.decode.fields import PER_SECOND, RefusedError
 from streamdp.decode.otlp import LogRecords, Piece, pieces
 from streamdp.page.errors import AskError, headers_of, kind_of
-from streamdp.serve.bodies import MOST, Shape, body_of
+from streamdp.serve.bodies import MOST, Shape, Uploads, too_many
 from streamdp.serve.otlp import FORMS, JSON, Form
 from streamdp.serve.stored import Stands
 from streamdp.serve.told import Answer
@@ -30,10 +29,10 @@ _encode = msgspec.json.Encoder().encode
 
 
 class Logs:
-    """Answers to ``/v1/logs``: ``stands`` gives what the service stands on."""
+    """Answers to ``/v1/logs``: ``stands`` gives what the service stands on, ``uploads`` takes bodies."""
 
-    def __init__(self, stands: Callable[[], Stands]) -> None:
-        self._stands = stands
+    def __init__(self, stands: Callable[[], Stands], uploads: Uploads) -> None:
+        self._stands, self._uploads = stands, uploads
 
     async def take(self, request: Request) -> Response:
         """Log records in, and what became of them out."""
@@ -49,8 +48,7 @@ class Logs:
     async def _take(self, request: Request, form: Form) -> tuple[int, str]:
         """How many records were refused, and what there is to say. Raises AskError."""
         stands = self._stands()
-        body = await body_of(request)
-        found, said = await asyncio.to_thread(_read, body, form, stands.settings)
+        found, said = await self._uploads.read(request, lambda body: _read(body, form, stands.settings))
         refused = [each for each in found if isinstance(each, Answer)]
         lines = [each for each in found if isinstance(each, bytes)]
         answers = await stands.door.take(lines, WITHIN) if lines else []
@@ -77,7 +75,7 @@ def _wrong(form: Form, error: AskError) -> Response:
 def _read(body: bytes, form: Form, settings: Settings) -> tuple[list[bytes | Answer], list[str]]:
     """The records of a body as lines of the journal, and what there is to say. Raises AskError."""
     try:
-        found = form.pieces(body)
+        found = form.pieces(body, longest_record(settings))
     except RefusedError as refused:
         if refused.reason == "missing_field":
             return [], [f"{refused.detail}: there was nothing to take"]
@@ -85,13 +83,16 @@ def _read(body: bytes, form: Form, settings: Settings) -> tuple[list[bytes | Ans
         raise AskError(status, f"the body is no logs data: {refused.detail}; nothing was taken") from None
     except UnicodeDecodeError as error:
         raise AskError(400, f"the body is no text at byte {error.start}: nothing was taken") from None
-    return lines_of(found, settings), []
+    lines = lines_of(found, settings)
+    if lines and all(isinstance(line, Answer) and line.reason == "too_large" for line in lines):
+        raise AskError(413, "every log record is too long: nothing was taken")
+    return lines, []
 
 
 def lines_of(found: Sequence[Piece], settings: Settings) -> list[bytes | Answer]:
     """Log records as the stream reads its lines, each on one; or why it is none. Raises AskError."""
     if len(found) > MOST:
-        raise AskError(413, f"a body has at most {MOST:,} records: nothing was taken")
+        raise too_many()
     records = LogRecords(settings.kept, longest_record(settings))
     lines: list[bytes | Answer] = []
     for piece in found:
@@ -129,7 +130,7 @@ def one_by_one(
             inside = None
         found += [record] if inside is None else lines_of(inside, settings)
         if len(found) > MOST:
-            raise AskError(413, f"a body has at most {MOST:,} records: nothing was taken")
+            raise too_many()
     return ("array" if shape == "one" and len(found) != 1 else shape), found
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import base64
 import math
-from collections.abc import Iterable
-from typing import Any, Protocol
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, Protocol
 
 import msgspec
 from starlette.responses import Response
@@ -15,6 +15,9 @@ from streamdp.decode.otlp import Piece, bounded, pieces
 from streamdp.page.errors import AskError
 from streamdp.serve.bodies import MOST
 
+VALUES = 500_000
+"""Attributes, and elements of arrays, of a body of protobuf: they are counted before any is converted."""
+
 _encode = msgspec.json.Encoder().encode
 
 
@@ -23,8 +26,11 @@ class Form(Protocol):
 
     kind: str
 
-    def pieces(self, body: bytes) -> list[Piece]:
-        """The log records of a request. Raises AskError, RefusedError or UnicodeDecodeError."""
+    def pieces(self, body: bytes, most: int) -> list[Piece]:
+        """The log records of a request; those of more than ``most`` bytes may be left unread.
+
+        Raises AskError, RefusedError or UnicodeDecodeError.
+        """
 
     def success(self, refused: int, said: str) -> bytes:
         """That records were taken, but for so many."""
@@ -42,7 +48,7 @@ class JsonForm(Form):
 
     kind = "application/json"
 
-    def pieces(self, body: bytes) -> list[Piece]:
+    def pieces(self, body: bytes, most: int) -> list[Piece]:
         """The log records of a request."""
         return pieces(body)
 
@@ -62,29 +68,38 @@ class ProtobufForm(Form):
 
     kind = "application/x-protobuf"
 
-    def pieces(self, body: bytes) -> list[Piece]:
-        """The log records of a request."""
-        messages = _messages()
+    def pieces(self, body: bytes, most: int) -> list[Piece]:
+        """The log records of a request, one message made at a time."""
+        of = _messages()
         from google.protobuf.message import DecodeError
 
-        try:
-            request = messages.ExportLogsServiceRequest.FromString(body)
-        except DecodeError:
-            raise AskError(400, "the body is no protobuf of logs: nothing was taken") from None
-        count = sum(len(scope.log_records) for each in request.resource_logs for scope in each.scope_logs)
-        if count > MOST:
-            raise RefusedError("too_large", f"it holds more than {MOST:,} log records")
+        parts, values = Allowed(10 * MOST, "parts"), Allowed(VALUES, "attributes and values")
+        records = Allowed(MOST, "log records")
         found: list[Piece] = []
-        for of_resource in request.resource_logs:
-            resource = _encode(_about(of_resource.resource))
-            for of_scope in of_resource.scope_logs:
-                scope = _encode(_about(of_scope.scope) | _filled(name=of_scope.scope.name))
-                found += (Piece(_encode(_record(each)), resource, scope) for each in of_scope.log_records)
+        try:
+            for each in _fields(memoryview(body), parts).get(1, ()):
+                of_resource = _fields(each, parts)
+                resource = _written(
+                    of.resource, of_resource.get(1, ()), most, lambda one: _about(one, values)
+                )
+                for inside in of_resource.get(2, ()):
+                    of_scope = _fields(inside, parts)
+                    scope = _written(of.scope, of_scope.get(1, ()), most, lambda one: _about(one, values))
+                    for record in of_scope.get(2, ()):
+                        records.take()
+                        if len(record) > most:
+                            said = f"the record has {len(record)} bytes; the limit is {most}"
+                            found.append(Piece(b"", refused=RefusedError("too_large", said)))
+                        else:
+                            data = _written(of.record, [record], most, lambda one: _record(one, values))
+                            found.append(Piece(data, resource, scope))
+        except (DecodeError, LookupError):
+            raise AskError(400, "the body is no protobuf of logs: nothing was taken") from None
         return bounded(found)
 
     def success(self, refused: int, said: str) -> bytes:
         """That records were taken, but for so many."""
-        response = _messages().ExportLogsServiceResponse()
+        response = _messages().response()
         if said:
             response.partial_success.rejected_log_records = refused
             response.partial_success.error_message = said
@@ -106,15 +121,76 @@ FORMS: dict[str, Form] = {form.kind: form for form in (JSON, ProtobufForm())}
 """Forms by content type."""
 
 
-def _messages() -> Any:
-    """The definitions of requests and answers. Raises AskError where their package is missing."""
+class _Messages(NamedTuple):
+    """The messages that are made."""
+
+    response: Any
+    resource: Any
+    scope: Any
+    record: Any
+
+
+def _messages() -> _Messages:
+    """The definitions of what is made. Raises AskError where their package is missing."""
     try:
         from opentelemetry.proto.collector.logs.v1 import logs_service_pb2
+        from opentelemetry.proto.common.v1.common_pb2 import InstrumentationScope
+        from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
+        from opentelemetry.proto.resource.v1.resource_pb2 import Resource
     except ImportError:
         raise AskError(
             415, "protobuf needs one more package here (pip install 'streamdp[otlp]'): send application/json"
         ) from None
-    return logs_service_pb2
+    return _Messages(logs_service_pb2.ExportLogsServiceResponse, Resource, InstrumentationScope, LogRecord)
+
+
+class Allowed:
+    """So many of something in a body, and of these so many in one place as it may have records."""
+
+    def __init__(self, most: int, what: str) -> None:
+        self._most, self._left, self._what = most, most, what
+
+    def take(self, count: int = 1) -> None:
+        """Take some. Raises RefusedError where there are none left."""
+        self._left -= count
+        if self._left < 0 or count > MOST:
+            most = self._most if self._left < 0 else MOST
+            raise RefusedError("too_large", f"it holds more than {most:,} {self._what}")
+
+
+def _fields(data: memoryview, parts: Allowed) -> dict[int, list[memoryview]]:
+    """The parts of a message that have a length, by number; IndexError where they are cut off."""
+    found: dict[int, list[memoryview]] = {}
+    at = 0
+    while at < len(data):
+        parts.take()
+        tag, at = _varint(data, at)
+        size, at = _varint(data, at) if tag & 7 in (0, 2) else ({1: 8, 5: 4}[tag & 7], at)
+        if tag & 7 == 2:
+            found.setdefault(tag >> 3, []).append(data[at : at + size])
+        at += size if tag & 7 else 0
+    if at > len(data):
+        raise IndexError
+    return found
+
+
+def _varint(data: memoryview, at: int) -> tuple[int, int]:
+    """A number of protobuf, and the place after it."""
+    found = shift = 0
+    while data[at] > 127:
+        if shift > 56:
+            raise IndexError
+        found |= (data[at] & 127) << shift
+        at, shift = at + 1, shift + 7
+    return found | data[at] << shift, at + 1
+
+
+def _written(of: Any, parts: Sequence[memoryview], most: int, told: Callable[[Any], Any]) -> bytes:
+    """A message as JSON has it, made of its parts. Raises RefusedError."""
+    data = b"".join(parts)
+    if len(data) > most:
+        raise RefusedError("too_large", f"a part of it has {len(data)} bytes; the limit is {most}")
+    return _encode(told(of.FromString(data)))
 
 
 def _filled(**parts: Any) -> dict[str, Any]:
@@ -122,30 +198,32 @@ def _filled(**parts: Any) -> dict[str, Any]:
     return {name: value for name, value in parts.items() if value}
 
 
-def _about(message: Any) -> dict[str, Any]:
-    return _filled(attributes=_attributes(message.attributes))
+def _about(message: Any, values: Allowed) -> dict[str, Any]:
+    """A resource or a scope."""
+    return _filled(attributes=_attributes(message.attributes, values), name=getattr(message, "name", ""))
 
 
-def _attributes(pairs: Iterable[Any]) -> list[dict[str, Any]]:
-    return [{"key": pair.key, "value": _value(pair.value)} for pair in pairs]
+def _attributes(pairs: Sequence[Any], values: Allowed) -> list[dict[str, Any]]:
+    values.take(len(pairs))
+    return [{"key": pair.key, "value": _value(pair.value, values)} for pair in pairs]
 
 
-def _record(record: Any) -> dict[str, Any]:
+def _record(record: Any, values: Allowed) -> dict[str, Any]:
     """A log record as it is in JSON."""
     found = _filled(
         timeUnixNano=record.time_unix_nano,
         observedTimeUnixNano=record.observed_time_unix_nano,
         severityNumber=record.severity_number,
         severityText=record.severity_text,
-        attributes=_attributes(record.attributes),
+        attributes=_attributes(record.attributes, values),
         traceId=record.trace_id.hex(),
         spanId=record.span_id.hex(),
         eventName=getattr(record, "event_name", ""),
     )
-    return found | ({"body": _value(record.body)} if record.HasField("body") else {})
+    return found | ({"body": _value(record.body, values)} if record.HasField("body") else {})
 
 
-def _value(value: Any) -> dict[str, Any]:
+def _value(value: Any, values: Allowed) -> dict[str, Any]:
     """A value as it is in JSON."""
     match value.WhichOneof("value"):
         case "string_value":
@@ -157,9 +235,11 @@ def _value(value: Any) -> dict[str, Any]:
         case "double_value":
             return {"doubleValue": _number(value.double_value)}
         case "array_value":
-            return {"arrayValue": {"values": [_value(each) for each in value.array_value.values]}}
+            inside = value.array_value.values
+            values.take(len(inside))
+            return {"arrayValue": {"values": [_value(each, values) for each in inside]}}
         case "kvlist_value":
-            return {"kvlistValue": {"values": _attributes(value.kvlist_value.values)}}
+            return {"kvlistValue": {"values": _attributes(value.kvlist_value.values, values)}}
         case "bytes_value":
             return {"bytesValue": base64.b64encode(value.bytes_value).decode()}
     return {}
