@@ -98,6 +98,37 @@ def texts(n: int, seed: int, topics: int = 5) -> list[Record]:
     return made
 
 
+def topical(n: int, seed: int, *, drift: bool, share: float = 0.35) -> tuple[list[Record], list[int]]:
+    """Texts of 5 to 12 words of a power law, a ``share`` of them words of a topic; the topic of each.
+
+    With ``drift`` a topic lives in a sixth of the stream only.
+    """
+    rng, topics = np.random.default_rng(seed), 60
+    names = [
+        f"{a}{b}{c}" for a in "bdfgklmnprstvz" for b in "aeiou" for c in ("nor", "tal", "vim", "sed", "ruk")
+    ]
+    words = rng.permutation([f"{a}{b}" for a in names for b in names[:12]])
+    common = 1.0 / np.arange(1, len(words) + 1)
+    own = rng.choice(len(words), (topics, 25), replace=True)
+    shares = 1.0 / np.arange(1, 26) ** 0.7
+    starts, sizes = rng.random(topics) * (5 / 6), rng.dirichlet(np.full(topics, 0.7))
+    found, true = list[Record](), list[int]()
+    for i in range(n):
+        living = sizes * ((starts <= i / n) & (i / n < starts + 1 / 6)) if drift else sizes
+        living = living if living.any() else sizes
+        topic = int(rng.choice(topics, p=living / living.sum()))
+        length = int(rng.integers(5, 13))
+        ours = rng.random(length) < share
+        drawn = np.where(
+            ours,
+            own[topic, rng.choice(25, length, p=shares / shares.sum())],
+            rng.choice(len(words), length, p=common / common.sum()),
+        )
+        found.append(record(" ".join(words[drawn]), i + 1, 1_700_000_000.0 + 60.0 * i))
+        true.append(topic)
+    return found, true
+
+
 def headlines(n: int, seed: int) -> list[Record]:
     """The demo stream as records."""
     return [

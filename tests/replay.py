@@ -112,7 +112,9 @@ class Replay:
 
     def _split(self, event: Event, former: dict[int, set[int]], before: dict[int, int]) -> None:
         self._begin(event)
-        members = self.members[event.cluster] - {self.seq}
+        members = self.members[event.cluster]
+        if self.seq not in before:  # of a change of the best hypothesis, the record itself comes after
+            members = members - {self.seq}
         assert event.size == len(members)
         assert event.moved == most_first(Counter(before[j] for j in members))
         assert event.other == event.moved[0][0]

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import gzip
-import os
 from collections import Counter
-from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 from engine_cases import CASES, case
-from feeds import feed, headlines, nothing, record, texts
+from feeds import feed, headlines, nothing, record, texts, topical
 from hypothesis import HealthCheck, given
 from hypothesis import settings as limits
 from hypothesis import strategies as st
@@ -20,8 +16,6 @@ from replay import Replay
 from streamdp.engine import Engine
 from streamdp.records import Record
 from streamdp.settings import Settings
-
-DATA = Path(os.environ.get("BENCH_DATA") or Path(__file__).parents[2] / "shared" / "data")
 
 
 def replayed(settings: Settings, records: list[Record], batch: int, described: bool = True) -> Counter[str]:
@@ -131,9 +125,8 @@ def test_asking_for_events_changes_nothing_else() -> None:
     assert not without.events
 
 
-@pytest.mark.skipif(not DATA.exists(), reason=f"the public data sets are not at {DATA}")
 @pytest.mark.parametrize("beam", [1, 4, 16])
-@pytest.mark.parametrize("corpus", ["tweets_t", "news_t"])
+@pytest.mark.parametrize("drift", [False, True])
 @pytest.mark.parametrize(
     "more",
     [
@@ -146,9 +139,7 @@ def test_asking_for_events_changes_nothing_else() -> None:
     ],
     ids=repr,
 )
-def test_events_of_real_streams_add_up(more: dict[str, Any], corpus: str, beam: int) -> None:
-    with gzip.open(DATA / f"{corpus}.jsonl.gz", "rb") as file:
-        head = [msgspec.json.decode(line) for line, _ in zip(file, range(2000), strict=False)]
-    records = [record(line["text"], i + 1, float(line["time"])) for i, line in enumerate(head)]
+def test_events_of_topics_add_up(more: dict[str, Any], drift: bool, beam: int) -> None:
+    records, _ = topical(2000, 5, drift=drift)
     kinds = replayed(Settings(beam=beam, **more), records, 250, described=False)
     assert set(kinds) >= {"born"}

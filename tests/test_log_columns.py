@@ -12,8 +12,8 @@ import pytest
 from feeds import changed, raws_of
 from hypothesis import given
 from hypothesis import strategies as st
+from logs import HEADS, program, worded
 
-from benchmarks.log_lines import LATER, SETS, Fresh, log_lines
 from streamdp.answers.open_lines import HeldTemplates
 from streamdp.answers.samples import Samples, lasting
 from streamdp.decode.decoder import Decoder
@@ -129,9 +129,9 @@ def test_most_lines_are_left_to_the_kernel(style: str, monkeypatch: pytest.Monke
     )
 
 
-@pytest.mark.parametrize("name", SETS + LATER)
+@pytest.mark.parametrize("name", HEADS)
 def test_logs_of_programs_are_read_as_the_decoder_reads_them(name: str) -> None:
-    lines = [line.raw.encode() for line in log_lines(name)]
+    lines = [line.encode() for line in program(name, 1000)[0]]
     assert compare(lines, lines[:1000], KEEP, 100) > 0
 
 
@@ -153,11 +153,11 @@ def told_of(answers: Answers) -> tuple[bytes, bytes]:
 @pytest.mark.parametrize(
     ("name", "settings", "modes", "step"),
     [
-        ("HDFS", {}, {}, 100),
-        ("BGL", {"keep": ("level",), "params": True}, {"with_events": True}, 100),
-        ("Zookeeper", {"retain": 50}, {"with_events": True}, 7),
-        ("Linux", {"retain": 300}, {"final_only": True}, 64),
-        ("Thunderbird", {"retain": 0, "params": True}, {}, 500),
+        ("hdfs", {}, {}, 100),
+        ("supercomputer", {"keep": ("level",), "params": True}, {"with_events": True}, 100),
+        ("zookeeper", {"retain": 50}, {"with_events": True}, 7),
+        ("syslog", {"retain": 300}, {"final_only": True}, 64),
+        ("java", {"retain": 0, "params": True}, {}, 500),
         ("words", {"keep": KEEP}, {"with_events": True}, 250),
         ("words", {"max_clusters": 60, "max_lines": 200, "retain": 400}, {"with_events": True}, 250),
         ("words", {"params": True, "rate_window": 0.5}, {"final_only": True, "with_events": True}, 250),
@@ -167,11 +167,11 @@ def test_answers_are_those_to_records_one_by_one(
     name: str, settings: dict[str, Any], modes: dict[str, bool], step: int
 ) -> None:
     if name == "words":
-        rng, texts = random.Random(3), Fresh(words=True).draw(3000)
+        rng, texts = random.Random(3), worded(3000)[0]
         times = [1767607200 + i / 50 + rng.random() for i in range(len(texts))]
         lines = [f"{time:.6f} INFO {text}".encode() for time, text in zip(times, texts, strict=True)]
     else:
-        lines = [line.raw.encode() for line in log_lines(name)]
+        lines = [line.encode() for line in program(name, 2000)[0]]
     made = Settings(format="log", **settings)
     together, alone = Engine(made, **modes), Engine(made, **modes)
     batches = log_texts(lines, settings.get("keep", ()), step)
