@@ -11,7 +11,7 @@ from streamdp.answers.announcer import Announcer
 from streamdp.beam.data.state import REVIEW_EVERY, Output
 from streamdp.beam.looks.adapt import Adapted, adapt, adapted
 from streamdp.beam.looks.parting import part
-from streamdp.beam.looks.review import MOST_RECORDS, Due, coming_of_age, review
+from streamdp.beam.looks.review import MOST_RECORDS, Due, coming_of_age, decide, review
 from streamdp.beam.looks.scales import AGED, are_shown, due_at, follow
 from streamdp.beam.search import BeamSearch
 from streamdp.likelihoods import VectorFamily
@@ -88,6 +88,7 @@ class Looks:
                 seqs = np.unique(seqs)
             since = self._announcer.open_from(search.seq)
             due = Due(seqs, age, since, self._most_records, last, *self._corrections.stays())
+            yield from decide(search, with_events=with_events)  # what is contested is not looked at
             yield from review(search, *held, due, with_events=with_events)
             now = held._replace(labels=self._announcer.retained.newest()[0])
             yield from part(search, now, held.labels, due, with_events=with_events)

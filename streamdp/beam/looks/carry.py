@@ -10,9 +10,9 @@ import numpy as np
 
 from streamdp.beam.data.pool import ALIVE
 from streamdp.beam.data.state import MERGED, SPLIT, VANISHED, Output
-from streamdp.beam.looks.rearrange import found_clusters, keep_head, move_records, report_change, tidy
+from streamdp.beam.looks.rearrange import found_clusters, move_records, report_change, tidy
 from streamdp.beam.looks.recent import Recent
-from streamdp.beam.looks.review import by_label, gather_recent, run_looks
+from streamdp.beam.looks.review import by_label, decide, gather_recent, run_looks
 from streamdp.beam.looks.uniting import collect_rows
 from streamdp.beam.search import BeamSearch
 from streamdp.encode.batch import Batch, Labelled
@@ -103,10 +103,7 @@ def carry_out(
     times = np.zeros(held.batch.size) if held.batch.times is None else held.batch.times
     times = np.ascontiguousarray(times, np.float64)
 
-    def keep(out: Output) -> None:
-        keep_head(search.model, search.state, out, search.choice)
-
-    yield from run_looks(search, keep, 1, 0, 1, with_events)
+    yield from decide(search, with_events=with_events)
     _found(search, plan, times[plan.founders - held.first])
     recent = gather_recent(search, held.first, held.batch, held.labels)
     labels, slots = head_by_label(search)

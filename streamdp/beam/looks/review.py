@@ -10,6 +10,7 @@ import numpy as np
 from streamdp.beam.clusters.places import Places
 from streamdp.beam.data.pool import ALIVE
 from streamdp.beam.data.state import GROW, REVIEW_EVERY, Incoming, Output, clocks_at, concentrations_at
+from streamdp.beam.looks.rearrange import keep_head
 from streamdp.beam.looks.recent import Recent, find_slots, gather
 from streamdp.beam.looks.second_look import Chosen, look_again
 from streamdp.beam.search import BeamSearch
@@ -54,10 +55,19 @@ def coming_of_age(seq: int, age: int, *, last: bool) -> list[tuple[int, int]]:
     return list(zip(starts, [seq, *stops[1:]] if last else stops, strict=True))
 
 
+def decide(search: BeamSearch, *, with_events: bool) -> Iterator[Output]:
+    """Let the best hypothesis decide everything, so that nothing is contested. Yields events."""
+
+    def keep(out: Output) -> None:
+        keep_head(search.model, search.state, out, search.choice)
+
+    yield from run_looks(search, keep, 1, 0, 1, with_events)
+
+
 def review(
     search: BeamSearch, first: int, batch: Batch, labels: np.ndarray, due: Due, *, with_events: bool
 ) -> Iterator[Output]:
-    """Look again at records, then at clusters.
+    """Look again at records, then at clusters. What hypotheses contest is not looked at.
 
     Parameters
     ----------

@@ -12,8 +12,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from streamdp.beam.data.state import Output
-from streamdp.beam.looks.rearrange import keep_head, tidy
-from streamdp.beam.looks.review import Due, gather_recent, run_looks
+from streamdp.beam.looks.rearrange import tidy
+from streamdp.beam.looks.review import Due, decide, gather_recent, run_looks
 from streamdp.beam.looks.second_look import LEAST_GAIN
 from streamdp.beam.looks.unions import Clusters
 from streamdp.beam.looks.uniting import (
@@ -87,10 +87,7 @@ def follow(
     Revisions and events; the buffers are used again when the iterator goes on.
     """
 
-    def keep(out: Output) -> None:
-        keep_head(search.model, search.state, out, search.choice)
-
-    yield from run_looks(search, keep, 1, 0, 1, with_events)
+    yield from decide(search, with_events=with_events)
     recent = gather_recent(search, first, batch, labels)
     before, least = recent.slot.copy(), LEAST_GAIN if due.last else search.model.trial
     clusters = Clusters(search, recent, batch, due, with_events=with_events)
