@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
+from functools import partial
 from itertools import repeat
 from typing import Any
 
@@ -13,7 +14,7 @@ import numpy as np
 from streamdp.answers.assignments import assignments, chance_of, counted
 from streamdp.answers.numbers import NOTHING_REVISED, Numbers
 from streamdp.answers.open_lines import OpenLines, size_of
-from streamdp.answers.samples import Joined, Samples, of_texts
+from streamdp.answers.samples import Joined, Samples, of_texts, text_of
 from streamdp.answers.written import CLOSED, FINAL_EVERY, Report, to_digits
 from streamdp.beam.data.state import Output
 from streamdp.kernels.sound import require
@@ -47,7 +48,7 @@ class Announcer:
         self._most_bytes, self._bytes = shares.answers, 0
         self._sizes: deque[int] = deque()  # bytes of each open answer
         self._closed = 0, -1
-        self.samples = Samples()
+        self.samples = Samples(partial(text_of, texts=settings.texts))
         self.numbers = Numbers(settings.truth_field)
         self.ended: deque[Event] = deque(maxlen=ENDED)
         """The clusters that were closed last, where events are reported."""

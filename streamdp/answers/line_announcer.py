@@ -12,7 +12,7 @@ from streamdp.answers.announcer import Announcer
 from streamdp.answers.assignments import chance_of, counted
 from streamdp.answers.numbers import NOTHING_REVISED
 from streamdp.answers.open_lines import Refill
-from streamdp.answers.samples import LONGEST, Joined, Samples, lasting, of_texts
+from streamdp.answers.samples import Joined, lasting, of_texts
 from streamdp.records import Assignment, Lines, Record
 from streamdp.records.columns import Texts
 from streamdp.records.erased import Erased
@@ -24,7 +24,6 @@ class LineAnnouncer(Announcer):
 
     def __init__(self, settings: Settings, *, final_only: bool) -> None:
         super().__init__(settings, final_only=final_only, linked=False)
-        self.samples = Samples(_line)
         self._labels: defaultdict[int, list[int]] = defaultdict(list)
         self._listed = -1  # how many are in the lists, what is decided too; -1: they are to be made
 
@@ -59,7 +58,7 @@ class LineAnnouncer(Announcer):
         labels = rows["label"]
         self._as_lines().add(first, rows, numbers, texts, *shown)
         which = lasting(labels, numbers[3]) if self.samples.has_room(len(np.unique(labels))) else None
-        samples = of_texts(texts, first, labels, numbers[3], which, kept=False)
+        samples = of_texts(texts, first, labels, numbers[3], which)
         self._report_added(samples, first, len(texts), lines)
 
     def _report_added(self, samples: Sequence[Joined], first: int, count: int, lines: Lines) -> None:
@@ -120,7 +119,3 @@ class LineAnnouncer(Announcer):
         for seq, answer in self._open.items():
             self._labels[answer.cluster].append(seq)
         self._listed = len(self._open)
-
-
-def _line(record: Record) -> str:
-    return str(record.value)[: 2 * LONGEST]

@@ -38,25 +38,26 @@ Joined = tuple[int, Sample]
 """The label of a cluster, and a record that has joined it."""
 
 
-def text_of_kept(kept: Mapping[str, Any]) -> str:
-    """What kept fields say, as one text."""
+def text_of_kept(kept: Mapping[str, Any], *, named: bool = False) -> str:
+    """What kept fields say, as one text; each after its name where they are to be ``named``."""
     return ", ".join(
-        value if isinstance(value, str) else msgspec.json.encode(value).decode() for value in kept.values()
+        (f"{name}=" if named else "")
+        + (value if isinstance(value, str) else msgspec.json.encode(value).decode())
+        for name, value in kept.items()
     )
 
 
-def text_of(record: Record) -> str:
-    """The beginning of the text of a record: its kept fields, else its value; empty for numbers."""
-    if record.keep:
-        text = text_of_kept(record.keep)
-    else:
-        value = record.value
-        if isinstance(value, str):
-            text = value
-        elif holds_categories(value):
-            text = ", ".join(f"{name}={found}" for name, found in value.items())  # type: ignore[union-attr]
-        else:
-            return ""
+def text_of(record: Record, texts: Sequence[str] = ()) -> str:
+    """The beginning of the text of a record, which may be among its fields, under one of the names ``texts``.
+
+    A record without a text is shown by its kept fields, else by its categories; numbers alone by nothing.
+    """
+    value = record.value
+    fields: Mapping[str, Any] = value if holds_categories(value) else {}  # type: ignore[assignment]
+    text = (
+        value if isinstance(value, str) else " ".join(str(fields[name]) for name in texts if name in fields)
+    )
+    text = text or text_of_kept(record.keep or fields, named=not record.keep)
     return text[: 2 * LONGEST]
 
 
@@ -66,21 +67,19 @@ def of_texts(
     labels: np.ndarray,
     novelties: np.ndarray,
     which: np.ndarray | None = None,
-    *,
-    kept: bool = True,
 ) -> list[Joined]:
     """Texts numbered from ``first``, as :meth:`Samples.extend` takes them; ``which`` of them, all for None.
 
-    ``kept`` shows their kept fields instead, where there are any.
+    Vectors are shown by their kept fields.
     """
-    if not len(texts) or (texts.dimension and not (kept and texts.keep)):
+    if not len(texts) or (texts.dimension and not texts.keep):
         return []  # numbers show nothing
     columns, chosen = texts.columns, np.arange(len(texts)) if which is None else which
     starts = np.concatenate([[texts.begin], columns.ends[:-1]])[chosen]
     stops = np.minimum(columns.ends[chosen], starts + _BYTES)
     letters = columns.letters.data
     said: list[Text] = [bytes(letters[a:b]) for a, b in zip(starts.tolist(), stops.tolist(), strict=True)]
-    if kept and texts.keep:
+    if texts.dimension:
         data, spans = columns.data.data, columns.kept.tolist()
         for at, i in enumerate(chosen.tolist()):
             values = tuple(bytes(data[start:stop]) for start, stop in spans[i] if start >= 0)

@@ -15,6 +15,7 @@ from rich.text import Text
 
 from streamdp.answers.listing import printable
 from streamdp.answers.listing import table as html_table
+from streamdp.answers.samples import text_of_kept
 from streamdp.cli.errors import say
 from streamdp.cli.lines import csv_of
 from streamdp.cli.options import StoriesOptions
@@ -250,19 +251,25 @@ def _theme_row(theme: Theme) -> dict[str, Any]:
 
 def _print_records(source: StorySource, shown: Stories, options: StoriesOptions) -> None:
     titles = {story.label: story.title for story in shown}
-    rows = [_record_row(label, titles[label], record) for label, record in source.records([*titles])]
-    if not _write("records", rows, rows, options):
+    known = list(source.records([*titles]))
+    rows = [_record_row(label, titles[label], record) for label, record in known]
+    items = (row | {"keep": record.keep} for row, (_, record) in zip(rows, known, strict=True))
+    if not _write("records", items, rows, options):
         table = Table(title=f"{len(rows):,} records of {shown.counted(len(shown))}", title_justify="left")
         for name in ("story", "record", "id", "time", "probability"):
             table.add_column(name, justify="left" if name in ("id", "time") else "right")
         table.add_column("text", ratio=1)
         for row in rows:
-            texts = [printable("" if row[k] is None else str(row[k])) for k in row if k != "title"]
+            row |= {"text": f"{row['text']} ({row['keep']})".strip() if row["keep"] else row["text"]}
+            texts = [
+                printable("" if row[k] is None else str(row[k])) for k in row if k not in ("title", "keep")
+            ]
             table.add_row(*map(Text, texts))
         console().print(table, highlight=False)
 
 
 def _record_row(label: int, title: str, record: StoryRecord) -> dict[str, Any]:
+    others = {name: value for name, value in record.keep.items() if value != record.text}
     return {
         "story": label,
         "title": title,
@@ -271,6 +278,7 @@ def _record_row(label: int, title: str, record: StoryRecord) -> dict[str, Any]:
         "time": iso(record.time),
         "probability": record.probability,
         "text": record.text,
+        "keep": text_of_kept(others, named=True),
     }
 
 

@@ -151,10 +151,10 @@ def retained(engine: Engine, label: int, start: int, most: int) -> Page:
     first, places = engine.seq - len(labels), (labels == label).nonzero()[0][::-1].tolist()
     open_still = {answer.seq: answer for answer in engine.open_answers() if answer.cluster == label}
     texts = {seq: text for seq, of, text, _ in engine.spoken() if of == label}
-    rows = []
+    rows, about = [], (engine.kind, engine.settings)
     for place in places[start : start + most]:
         seq = first + place
-        record = None if seq not in open_still else record_of(open_still[seq], texts.get(seq, ""))
+        record = None if seq not in open_still else record_of(open_still[seq], texts.get(seq, ""), *about)
         rows.append(
             {
                 "seq": seq,

@@ -31,14 +31,9 @@ def short(text: str, most: int = LONGEST) -> str:
     return line if len(line) <= most else line[: most - 1].rstrip() + "…"
 
 
-def beginning_of(record: Record, *, of_log: bool = False) -> str:
-    """The beginning of what a record says: texts and values, else the first numbers of its vector.
-
-    A line of a log says its message, whatever fields are kept beside it.
-    """
-    found, value = text_of(record), record.value
-    if of_log and isinstance(value, str):
-        return value
+def beginning_of(record: Record, texts: Sequence[str] = ()) -> str:
+    """The beginning of what a record says (``samples.text_of``), else the first numbers of its vector."""
+    found, value = text_of(record, texts), record.value
     if found or not isinstance(value, list):
         return found
     return _numbers(value, NUMBERS) + (" …" if len(value) > NUMBERS else "")

@@ -64,6 +64,7 @@ class View:
         """Where corrections go."""
         self.in_force: frozenset[int] = frozenset()
         """Numbers of the corrections in force."""
+        self._texts: Sequence[str] = ()  # the fields that are texts, of records that are fields
         self.status: dict[str, Any] = {"stream": stream, "state": "starting", "chosen": self.chosen}
         self.restart()
 
@@ -88,6 +89,7 @@ class View:
 
     def begin(self, engine: Engine) -> None:
         """Show what a state remembers of the records before: the run goes on from there."""
+        self._texts = engine.settings.texts
         labels, times = engine.lately()
         stories, closed = engine.stories(records=False), engine.closed()
         with self.lock:
@@ -123,7 +125,7 @@ class View:
         """Keep what the records say that wait for their turn."""
         for record in self._batch:
             if isinstance(record, Record):
-                self._waiting[_place(record.position)] = beginning_of(record)
+                self._waiting[_place(record.position)] = beginning_of(record, self._texts)
         while len(self._waiting) > WAITING:
             del self._waiting[next(iter(self._waiting))]
         self._batch = []
@@ -193,8 +195,7 @@ class View:
                 read = read or {_place(r.position): r for r in batch if isinstance(r, Record)}
                 record = read.get(_place(line.place))
             if isinstance(record, Record):
-                said = beginning_of(record, of_log=line.template is not None)
-                yield line, short(said, 300)
+                yield line, short(beginning_of(record, self._texts), 300)
             else:
                 yield line, short(self._waiting.get(_place(line.place), ""), 300)
 

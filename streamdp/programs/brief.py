@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from streamdp.answers.listing import printable
+from streamdp.answers.samples import text_of_kept
 from streamdp.page.changed import ChangeList
 from streamdp.serve.told import CorrectionList, RecordList, StoryList, Where
 from streamdp.story.orders import Sort
@@ -87,6 +88,7 @@ def record(found: StoryRecord) -> Told:
         "id": None if found.id is None else said(str(found.id)),
         "time": when(found.time),
         "text": said(found.text, TEXT),
+        "keep": said(text_of_kept(found.keep, named=True), TEXT),
         "probability": found.probability,
     }
 

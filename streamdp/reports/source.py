@@ -11,6 +11,7 @@ from typing import Protocol
 
 import msgspec
 
+from streamdp.answers.samples import text_of_kept
 from streamdp.engine import Engine
 from streamdp.errors import Exit, foreseen
 from streamdp.records import Assignment
@@ -138,12 +139,13 @@ class StateStories:
         """The retained records by label."""
         labels, times = self.engine.lately()
         texts = {seq: text for seq, _, text, _ in self.engine.spoken()}
+        about = self.engine.kind, self.engine.settings
         first, found = self.engine.seq - len(labels), defaultdict[int, list[StoryRecord]](list)
         for i, label in enumerate(labels.tolist()):
             answer, text = answers.get(first + i), texts.get(first + i, "")
             time = None if times is None else float(times[i])
             bare = StoryRecord(seq=first + i, time=time, text=text)
-            found[label].append(bare if answer is None else record_of(answer, text))
+            found[label].append(bare if answer is None else record_of(answer, text, *about))
         return found
 
     def stories(self, *, closed: bool = False, stretch: float | None = None) -> Stories:
@@ -163,7 +165,9 @@ class StateStories:
     def search(self, words: Sequence[str]) -> set[int]:
         """The stories of which a sample, or kept fields, hold all words."""
         return {
-            label for label, own in self._records.items() if any(holds(record.text, words) for record in own)
+            label
+            for label, own in self._records.items()
+            if any(holds(f"{record.text} {text_of_kept(record.keep)}", words) for record in own)
         }
 
 

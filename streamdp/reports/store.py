@@ -31,7 +31,7 @@ READ = 50_000
 """Records, the latest, by whose words themes are made."""
 
 _STORY = "label, size, began, last, first_seq, last_seq, title, keywords"
-_RECORD = "label, seq, id, time, text, probability, revision"
+RECORD = "label, seq, id, time, text, probability, revision, fields"
 _HOLDING = (
     "SELECT r.label FROM records_text JOIN records r ON r.seq = records_text.rowid WHERE records_text MATCH ?"
 )
@@ -160,17 +160,17 @@ class StoreStories:
         """The surest and the least sure records of a story."""
         found = dict[int, StoryRecord]()
         for order in ("DESC", "ASC"):
-            query = f"SELECT {_RECORD} FROM records WHERE label = ? ORDER BY probability {order}, seq LIMIT ?"  # noqa: S608
-            found |= {row[1]: _record(row) for row in self._store.execute(query, (label, RECORDS))}
+            query = f"SELECT {RECORD} FROM records WHERE label = ? ORDER BY probability {order}, seq LIMIT ?"  # noqa: S608
+            found |= {row[1]: record_of(row) for row in self._store.execute(query, (label, RECORDS))}
         return [*found.values()]
 
     def records(self, labels: Collection[int]) -> Iterator[tuple[int, StoryRecord]]:
         """All records of some stories that the store holds, by story and number."""
         for label in sorted(labels):
-            query = f"SELECT {_RECORD} FROM records WHERE label = ? ORDER BY seq"  # noqa: S608
+            query = f"SELECT {RECORD} FROM records WHERE label = ? ORDER BY seq"  # noqa: S608
             with self._sound():
                 for row in self._store.execute(query, (label,)):
-                    yield label, _record(row)
+                    yield label, record_of(row)
 
     def search(self, words: Sequence[str]) -> set[int]:
         """The stories of which some record holds all words."""
@@ -218,9 +218,11 @@ def _summary(row: tuple[Any, ...], *, templates: bool) -> ClusterSummary:
     )
 
 
-def _record(row: tuple[Any, ...]) -> StoryRecord:
-    _, seq, named, time, text, probability, revision = row
-    return StoryRecord(seq=seq, id=named, time=time, text=text, probability=probability, revision=revision)
+def record_of(row: tuple[Any, ...]) -> StoryRecord:
+    """The record of a row of the columns ``RECORD``."""
+    names = ("seq", "id", "time", "text", "probability", "revision")
+    kept = msgspec.json.decode(row[7]) if row[7] else {}
+    return StoryRecord(**dict(zip(names, row[1:7], strict=True)), keep=kept)
 
 
 _SHOWN = (

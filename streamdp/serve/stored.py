@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
 from streamdp.records.stored import read_only
+from streamdp.reports.store import RECORD, record_of
 from streamdp.serve.door import Door
 from streamdp.serve.told import Answer
 from streamdp.settings import Settings
@@ -51,13 +52,8 @@ class Stored:
 
     def records(self, label: int, after: int, most: int) -> list[StoryRecord]:
         """The records of a story after a number, in order."""
-        query = (
-            "SELECT seq, id, time, text, probability, revision FROM records "
-            "WHERE label = ? AND seq > ? ORDER BY seq LIMIT ?"
-        )
-        rows: list[tuple[Any, ...]] = self._store.execute(query, (label, after, most)).fetchall()
-        names = "seq", "id", "time", "text", "probability", "revision"
-        return [StoryRecord(**dict(zip(names, row, strict=True))) for row in rows]
+        query = f"SELECT {RECORD} FROM records WHERE label = ? AND seq > ? ORDER BY seq LIMIT ?"  # noqa: S608
+        return [record_of(row) for row in self._store.execute(query, (label, after, most))]
 
     def close(self) -> None:
         """Close the connection."""

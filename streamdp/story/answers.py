@@ -6,6 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -27,6 +28,10 @@ CONCENTRATION = 60.0
 """Weight of a new cluster where it is not known under what settings texts were clustered: the default."""
 
 
+SENTENCE = 3.0
+"""Words, in the mean, from which a kept field is taken for the text: names and categories have fewer."""
+
+
 class StoriesError(StreamdpError):
     """Stories cannot be read: the file is not there (66), or of no use (65)."""
 
@@ -44,11 +49,12 @@ class AnsweredStories:
             seq: {name: value for name, value in each.first.keep.items() if value not in ("", None)}
             for seq, each in found.items()
         }
-        self._texts = {seq: text_of_kept(fields) for seq, fields in kept.items()}
+        self._kept, field = kept, _text_field(kept.values()) or ""
+        self._texts = {seq: str(fields.get(field, "")) for seq, fields in kept.items()}
         self.lacking = (
             ""
             if any(self._texts.values()) or self._templates
-            else ("the answers keep no text: --keep FIELD, or a --store, gives stories titles")
+            else ("the answers keep no text: the text's field in --keep, or a --store, gives stories titles")
         )
 
     @property
@@ -104,7 +110,7 @@ class AnsweredStories:
 
     def search(self, words: Sequence[str]) -> set[int]:
         """The stories of which some record holds all words."""
-        return {a.cluster for a in self._newest.values() if holds(self._texts[a.seq], words)}
+        return {a.cluster for a in self._newest.values() if holds(text_of_kept(self._kept[a.seq]), words)}
 
     def _record(self, answer: Answer) -> StoryRecord:
         named = answer.id if isinstance(answer.id, str | int | None) else str(answer.id)
@@ -115,6 +121,7 @@ class AnsweredStories:
             text=self._texts[answer.seq],
             probability=answer.probability,
             revision=answer.revision,
+            keep=self._kept[answer.seq],
         )
 
     def _some(self, own: list[Answer]) -> list[StoryRecord]:
@@ -151,6 +158,17 @@ class AnsweredStories:
         titles |= {label: own[-1].template for label, own in members.items() if own[-1].template}
         found = {label: [names[i] for i in keywords(bag, elsewhere)] for label, bag in bags.items()}
         return titles, found
+
+
+def _text_field(kept: Iterable[Mapping[str, Any]]) -> str | None:
+    """The kept field that holds the text: of those named text or with sentences, the one of most words."""
+    words = defaultdict[str, list[int]](list)
+    for fields in kept:
+        for name, value in fields.items():
+            words[name].append(len(value.split()) if isinstance(value, str) else 0)
+    mean = {name: sum(each) / len(each) for name, each in words.items()}
+    spoken = {name: mean[name] for name in mean if name == "text" or mean[name] >= SENTENCE}
+    return max(spoken, key=lambda name: spoken[name], default=None)
 
 
 def stated_of(sizes: Mapping[int, int], texts: Iterable[tuple[int, str]]) -> Stated | None:

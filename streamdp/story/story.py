@@ -22,7 +22,10 @@ Trend = Literal["new", "growing", "steady", "fading", "silent"]
 
 
 class StoryRecord(msgspec.Struct, frozen=True, gc=False, kw_only=True):
-    """A record of a story. ``text`` is "" where it is not known; ``probability`` is that of its label."""
+    """A record of a story. ``text`` is "" where it is not known; ``probability`` is that of its label.
+
+    ``keep`` are its kept fields, as far as they are known.
+    """
 
     seq: int
     id: str | int | None = None
@@ -30,6 +33,7 @@ class StoryRecord(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     text: str = ""
     probability: float | None = None
     revision: int = 0
+    keep: dict[str, Any] = {}
 
 
 class Story(msgspec.Struct, frozen=True, gc=False, kw_only=True):

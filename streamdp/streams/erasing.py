@@ -36,7 +36,7 @@ def erase(stream: Stream, gone: Erased) -> Erased:
         records += [record for _, record in [*stream.intake.pending, *stream.intake.strays]]
     for record in records:
         if gone.named(record.id) or gone.meant(record.keep):
-            said = [text_of(record), *([record.value] if isinstance(record.value, str) else [])]
+            said = [text_of(record, stream.settings.texts)]
             gone = gone.with_more(ids=[] if record.id is None else [str(record.id)], texts=said)
     gone = gone.with_more(texts=[text for seq, _, text in told.samples.all() if seq in gone.seqs])
     gone = gone.with_more(texts=[title.text for title in memory.titles.all() if title.seq in gone.seqs])

@@ -8,7 +8,8 @@ from typing import Literal
 
 from streamdp.answers.describe import described, of_closed
 from streamdp.answers.samples import text_of_kept
-from streamdp.records import Assignment, ClusterSummary
+from streamdp.records import Assignment, ClusterSummary, Kind
+from streamdp.settings import Settings
 from streamdp.story.beam import stated_of
 from streamdp.story.clock import Clock
 from streamdp.story.doubts import doubts
@@ -82,18 +83,25 @@ def _records(stream: Stream) -> dict[int, list[StoryRecord]]:
     texts = {seq: text for seq, _, text in announcer.samples.all()}
     found: defaultdict[int, list[StoryRecord]] = defaultdict(list)
     for answer in announcer.undecided.values():
-        found[answer.cluster].append(record_of(answer, texts.get(answer.seq, "")))
+        found[answer.cluster].append(
+            record_of(answer, texts.get(answer.seq, ""), stream.kind, stream.settings)
+        )
     return found
 
 
-def record_of(answer: Assignment, text: str) -> StoryRecord:
-    """The record of an answer; of no ``text``, with what its kept fields say."""
+def record_of(answer: Assignment, text: str, kind: Kind | None, settings: Settings) -> StoryRecord:
+    """The record of an answer; of no ``text``, with what kept fields say of that."""
     kept = answer.keep if isinstance(answer.keep, dict) else {}
+    if not text and kind in ("texts", "lines"):
+        text = str(kept.get(settings.text_field, ""))
+    elif not text:
+        text = text_of_kept({name: kept[name] for name in settings.texts if name in kept} or kept)
     return StoryRecord(
         seq=answer.seq,
         id=answer.id,
         time=answer.time,
-        text=text or text_of_kept(kept),
+        text=text,
         probability=answer.probability,
         revision=answer.revision,
+        keep=kept,
     )
