@@ -342,10 +342,12 @@ def test_not_ready_while_the_source_is_down_or_something_is_in_the_way(
     server.close()
 
 
-def test_gaps_are_counted_once(server: HealthServer, metrics: Metrics) -> None:
+def test_gaps_and_what_is_skipped_are_counted_once(server: HealthServer, metrics: Metrics) -> None:
     for total in (0, 3, 3, 10):
         metrics.passed(total)
+        metrics.skipped(2 * total)
     assert "streamdp_gap_records_total 10.0" in get(server, "/metrics")[1]
+    assert "streamdp_skipped_total 20.0" in get(server, "/metrics")[1]
     assert "streamdp_source_up" not in get(server, "/metrics")[1]
 
 

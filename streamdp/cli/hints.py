@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from streamdp_connectors.packed import Gunzip, Unzstd
 
 from streamdp.decode.columns import DELIMITERS, parse_row
+from streamdp.decode.decoder import SCHEMA
 from streamdp.decode.fields import RefusedError, is_time
 from streamdp.decode.objects import fields_of
 from streamdp.records import Reject
@@ -41,9 +42,10 @@ def hint(rejects: Sequence[Reject], settings: Settings, input_format: str, heade
     for magic, what in PACKED.items():
         if first.data.startswith(magic):
             return f"the input looks like {what}"
-    if first.reason == "too_large" and input_format == "otlp":
+    if (first.reason == "too_large" and input_format == "otlp") or "schema registry" in first.detail:
         return ""
-    if first.reason in ("not_utf8", "too_large") or b"\0" in first.data[:1000]:
+    front = 5 if "topic" in first.position else 0  # where the number of a schema may stand
+    if first.reason in ("not_utf8", "too_large") or b"\0" in first.data[front:1000]:
         return "the input does not look like text: unpack or convert it to JSON lines, CSV or text"
     if first.reason in ("not_json", "not_an_object"):
         return _of_lines(first.data)
@@ -68,7 +70,7 @@ def _of_lines(data: bytes) -> str:
 
 def _of_fields(data: bytes, settings: Settings) -> str:
     try:
-        found = fields_of(data)
+        found = fields_of(data[5:] if data.startswith(SCHEMA) else data)
     except (RefusedError, UnicodeDecodeError):
         return ""
     if "resourceLogs" in found:

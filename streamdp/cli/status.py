@@ -180,7 +180,8 @@ def print_summary(run: Run, seconds: float) -> None:
         told = f": {counted(exceptions, 'exception')} found in them" if exceptions else ": not read"
         say(f"{counted(run.reader.joined + exceptions, 'line')} went on with the line before{told}")
     if run.reader.blank:
-        say(f"{counted(run.reader.blank, 'blank line')} skipped")
+        skipped = "blank line" if run.reader.watched is None else "tombstone"
+        say(f"{counted(run.reader.blank, skipped)} skipped")
     refused = run.sinks.refused
     if refused:
         reasons = ", ".join(f"{count:,} {reason}" for reason, count in refused.most_common())

@@ -168,6 +168,7 @@ class Measured(Watch):
                 self.metrics.update(counts, None if adapted is None else adapted[:2])
         self.metrics.source_up = None if reader.watched is None else reader.watched.up()
         self.metrics.passed(reader.passed)
+        self.metrics.skipped(reader.blank)
         now = time.monotonic()
         if now - self._looked >= LAGS_EVERY:
             self._looked = now

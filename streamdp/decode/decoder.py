@@ -16,6 +16,9 @@ Format = Literal["jsonl", "csv", "tsv", "ssv", "text", "log", "otlp"]
 """How a record is written: an object, cells between commas, tabs or semicolons, a text, a log's line; or with
 others in an object of OpenTelemetry."""
 
+SCHEMA = b"\0"
+"""What a record begins with whose next four bytes name its schema in a registry."""
+
 REASONS = (
     "unreadable",
     "too_large",
@@ -136,7 +139,8 @@ class Decoder:
                 )
             if self.log is not None:
                 return self._log_line(self.log, raw)
-            value, time, identity, keep = self._parse(data)
+            behind = data[:1] == SCHEMA and self.format == "jsonl"
+            value, time, identity, keep = self._parse(_payload(raw) if behind else data)
             if identity.__class__ is str and len(identity) > LONGEST_ID // 4:
                 check_id(identity)
         except RefusedError as refused:
@@ -169,6 +173,22 @@ class Decoder:
 
     def _line(self, data: bytes) -> Parts:
         return text_value(data.decode(), self.fields.text), None, None, None
+
+
+def _payload(raw: Raw) -> bytes:
+    """The object behind the five bytes by which a schema registry's serializers name a schema.
+
+    Refuses ``not_json`` for what else a record of a topic holds there.
+    """
+    payload = raw.data[5:]
+    if payload and payload.lstrip()[:1] != b"{" and "topic" in raw.position:
+        schema = int.from_bytes(raw.data[1:5], "big")
+        raise RefusedError(
+            "not_json",
+            f"it is Avro or Protobuf, by schema {schema} of a schema registry: write the topic as JSON, "
+            "which is read behind a schema's number, too",
+        )
+    return payload
 
 
 def _record(line: Line, raw: Raw) -> Record:

@@ -2,6 +2,7 @@
 
 Ordinary is an object in valid UTF-8 that has a text with something in it and no other value, names no field
 of its own twice, writes names and ids without escapes, and times so that six decimals hold their seconds.
+Five bytes of a schema registry may stand before it.
 Of vectors it has one of the length that is expected, of features those that are, in that order. Whatever is
 accepted here is read as :class:`~streamdp.decode.objects.Objects` reads it.
 """
@@ -235,7 +236,8 @@ def scan(
             found.kept[n, k, 0], found.kept[n, k, 1] = -1, -1
         end = NOWHERE
         if stop - start <= most:
-            end = _scan_line(names, features, found, n, data, start, stop, unit, at)
+            behind = 5 if stop - start > 5 and data[start] == 0 else 0  # of a schema registry
+            end = _scan_line(names, features, found, n, data, start + behind, stop, unit, at)
         row.ordinary = 1 if end >= 0 else 0
         if end >= 0:
             at = end

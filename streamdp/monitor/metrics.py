@@ -104,6 +104,7 @@ SOURCE_UP = _gauge("source_up", "Whether the source answers, 1 or 0; only where 
 STANDING_BY = _gauge("standing_by", "1 while this process waits because another runs with its state, else 0.")
 REJECTS = _counter("rejects", "Records rejected by this process; the reason gap counts gaps.", ("reason",))
 GAP = _counter("gap_records", "Records known to have been gone before this process could read them.")
+SKIPPED = _counter("skipped", "Blank lines, or tombstones of a topic, that this process passed over.")
 SNAPSHOTS = _histogram(
     "snapshot_seconds",
     "Seconds that a snapshot written by this process took.",
@@ -136,8 +137,8 @@ OUTBOX = _gauge("alerts_waiting", "Alerts that wait for their receiver.", _ALERT
 BUILD = _gauge("build_info", "1, with the versions of streamdp and Python.", ("version", "python"))
 
 OF_RUN = (
-    *(LAG, LAG_SECONDS, EVENT_AGE, ARRIVAL_AGE, SOURCE_UP, STANDING_BY, REJECTS, GAP, SNAPSHOTS),
-    *(SNAPSHOT_BYTES, SNAPSHOT_FAILURES, SNAPSHOT_AGE, STAGE, BATCH, ADVANCE, BUILD),
+    *(LAG, LAG_SECONDS, EVENT_AGE, ARRIVAL_AGE, SOURCE_UP, STANDING_BY, REJECTS, GAP, SKIPPED),
+    *(SNAPSHOTS, SNAPSHOT_BYTES, SNAPSHOT_FAILURES, SNAPSHOT_AGE, STAGE, BATCH, ADVANCE, BUILD),
     *(EVENTS, DOUBTS, REMOVED, DELIVERED, UNDELIVERED, DROPPED, OUTBOX),
 )
 """What a run reports by itself."""
@@ -216,7 +217,8 @@ class Metrics:
             for of in ("story", "template"):
                 self._events.labels(kind, of)  # from 0 on, so that the first one is an increase
         self._gap = counter(GAP)
-        self._passed = 0
+        self._skipped = counter(SKIPPED)
+        self._passed = self._blank = 0
         self._snapshots = histogram(SNAPSHOTS)
         self._failures = counter(SNAPSHOT_FAILURES)
         self._batch = histogram(BATCH)
@@ -246,6 +248,11 @@ class Metrics:
         """Take how many records this process has passed over in all, because they were gone."""
         self._gap.inc(max(0, total - self._passed))
         self._passed = total
+
+    def skipped(self, total: int) -> None:
+        """Count blank lines and tombstones; ``total`` is how many there were."""
+        self._skipped.inc(max(0, total - self._blank))
+        self._blank = total
 
     def observe_batch(self, seconds: float) -> None:
         """Record how long a batch took."""

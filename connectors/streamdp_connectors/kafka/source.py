@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Literal
 
 from streamdp.errors import Exit
@@ -29,13 +29,12 @@ _LIVE_SECONDS = 2.0  # that a question may take while records are read
 class KafkaSource:
     """All partitions of one topic, or one ``partition`` of it, read by one process.
 
-    A record's position is ``{"topic", "partition", "offset"}``, its time that of the broker, and a
-    tombstone has no bytes. The partitions are merged by ``times_of`` (by default the broker's times), the
-    earliest head first; a record whose time is None goes at once. Times are asked for many at once, or
-    ``one_by_one``, each when it is needed. The merge waits for a
-    partition that has not been read to its end, so with ``until_end`` (everything that was there when the
-    source was opened) the order depends on the topic alone. Late records of a live topic are left to the
-    engine.
+    A record's position is ``{"topic", "partition", "offset"}``, its time that of the broker; tombstones are
+    passed over and counted as ``blank``. The partitions are merged by ``times_of`` (by default the broker's
+    times), the earliest head first; a record whose time is None goes at once. Times are asked for many at
+    once, or ``one_by_one``, each when it is needed. The merge waits for a partition that has not been read
+    to its end, so with ``until_end`` (everything that was there when the source was opened) the order
+    depends on the topic alone. Late records of a live topic are left to the engine.
 
     ``start`` counts only until ``seek``; partitions added later are read from their beginning. The caller
     keeps the positions: the consumer group is told them by ``commit``, and never asked. They hold the ids of
@@ -89,6 +88,7 @@ class KafkaSource:
         self._idle = Idle(topic, idle_timeout)
         self._arrivals = Arrivals()
         self._closed = False
+        self._tombstones = 0
         try:
             ends = patiently(lambda: self._log.ends(self._log.partitions), self._patience)
             self._ends = ends if until_end else None
@@ -102,15 +102,15 @@ class KafkaSource:
         """Whether no more records will ever come."""
         return self._closed or (self._ends is not None and not self._cuts)
 
-    def read(self, max_records: int, timeout: float) -> Sequence[Raw]:
-        """Return what is there, at most ``max_records``; [] when nothing came within ``timeout`` seconds."""
+    def read(self, max_records: int, timeout: float) -> Raws:
+        """Return what is there, at most ``max_records``; none if nothing came in ``timeout`` seconds."""
         deadline = time.monotonic() + timeout
+        found = self._none()
         if self.at_end:
-            return []
+            return found
         self._log.patience = _LIVE_SECONDS
         self._arrivals.forget(self._next)
         self._idle.begin()
-        found: Sequence[Raw] = []
         try:
             self._fetch(0.0)  # keeps the next answers on their way
             while True:
@@ -123,7 +123,11 @@ class KafkaSource:
             pass
         self.up()
         self._idle.end()
+        found.blank, self._tombstones = self._tombstones, 0
         return found
+
+    def _none(self) -> Raws:
+        return Raws({"topic": self.topic}, ("partition", "offset"))
 
     def up(self) -> bool:
         """Return whether the broker answers; it is asked when nothing was heard of it for a second."""
@@ -320,8 +324,13 @@ class KafkaSource:
 
     def _raws(self, partition: int, rows: list[Row], now: float) -> Raws:
         """Records of a partition that were fetched together."""
+        raws = self._none()
+        count = len(rows)
+        rows = [row for row in rows if row[1] is not None or row[3] is not None]
+        self._tombstones += count - len(rows)
+        if not rows:
+            return raws
         offsets, values, stamps, unread = zip(*rows, strict=True)
-        raws = Raws({"topic": self.topic}, ("partition", "offset"))
         raws.data = [value or b"" for value in values]
         raws.places = [number for offset in offsets for number in (partition, offset)]
         raws.arrivals = self._arrivals.of(partition, offsets, now)
@@ -349,18 +358,18 @@ class KafkaSource:
                 self._log.resume(partition)
                 self._paused.discard(partition)
 
-    def _release(self, limit: int) -> Sequence[Raw]:
+    def _release(self, limit: int) -> Raws:
         while self._cuts:
             cut = self._cuts[0]
             found = self._merge.release(limit, cut, self._waits_in_cut)
             if found:
                 break
             if any(self._reached(p) < offset for p, offset in cut.items() if p in self._next):
-                return []
+                return self._none()
             self._cuts.popleft()
         else:
             if self._ends is not None:
-                return []
+                return self._none()
             found = self._merge.release(limit, None, self._waits, self._lives)
         for partition, i in dict(zip(found.places[::2], range(len(found)), strict=True)).items():
             self._last[partition] = found[i]
