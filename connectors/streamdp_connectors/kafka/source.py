@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
@@ -89,6 +90,10 @@ class KafkaSource:
         self._arrivals = Arrivals()
         self._closed = False
         self._tombstones = 0
+        self._passed: dict[tuple[int, int], int] = {}  # where records end, and the offsets after them do
+        self._safe: dict[int, int] = {}  # what a snapshot covers
+        self._committed: dict[int, int] = {}
+        self._committing = threading.Lock()
         try:
             ends = patiently(lambda: self._log.ends(self._log.partitions), self._patience)
             self._ends = ends if until_end else None
@@ -124,10 +129,20 @@ class KafkaSource:
         self.up()
         self._idle.end()
         found.blank, self._tombstones = self._tombstones, 0
+        if not found or self.at_end:
+            self._pass_empty_offsets()
         return found
 
     def _none(self) -> Raws:
         return Raws({"topic": self.topic}, ("partition", "offset"))
+
+    def _pass_empty_offsets(self) -> None:
+        """Note which offsets after the last records have none, and tell the group of them."""
+        if self._arrived or not self._link.up:
+            return
+        self._passed = {(p, self._next[p]): self._reached(p) for p in self._next}
+        if self._committed != self._safe_end():
+            self._commit(wait=False)
 
     def up(self) -> bool:
         """Return whether the broker answers; it is asked when nothing was heard of it for a second."""
@@ -193,6 +208,7 @@ class KafkaSource:
         self._arrivals.note(positions)
         self._merge.take_up(positions)
         self._go_to({**self._bridge.within(stored, same=same), **added})
+        self._safe = self._committed = stored
         return True
 
     def replay(self, marks: Iterable[Mapping[str, Any]]) -> None:
@@ -213,9 +229,22 @@ class KafkaSource:
     def commit(self, positions: Mapping[str, Any]) -> None:
         """Tell the consumer group the positions, for whoever watches its lag; failing is only logged."""
         offsets = _offsets(positions)
+        if offsets:
+            self._safe = offsets
+            self._commit()
+
+    def _safe_end(self) -> dict[int, int]:
+        """The safe offsets, past those after them that have no record: markers, and what compaction took."""
+        return {p: self._passed.get((p, offset), offset) for p, offset in self._safe.items()}
+
+    def _commit(self, *, wait: bool = True) -> None:
         here = not self._closed and self._bridge.gone_since is None and self._link.up
-        if self.group is not None and offsets and here:
-            self._log.commit(self.group, offsets)
+        if self.group is not None and here and self._committing.acquire(blocking=wait):
+            try:
+                self._committed = self._safe_end()
+                self._log.commit(self.group, self._committed)
+            finally:
+                self._committing.release()
 
     def lags(self) -> list[Lag]:
         """Return how many offsets are between the last record returned and the end, as last heard."""
@@ -286,6 +315,7 @@ class KafkaSource:
         ends = self._log.ends(partitions)
         positions = self._bridge.anew(self._next, self._ids, ids)
         self._former.add(self._ids)
+        self._safe = self._committed = {}
         self._ids, self._astray = ids, None
         self._arrivals.clear()
         self._ends = None if self._ends is None else ends
