@@ -20,11 +20,13 @@ import pytest
 from bombs import hears
 from broker.process import Broker
 from broker.topics import contents, make_topic, produce
-from commands import call, command, environment, start, succeed, wait_for, write_headlines
+from commands import call, command, environment, fail, start, succeed, wait_for, write_headlines
+from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 from pages import ROOT, blocks
 
 import streamdp
 from streamdp.state.corrections import CorrectionsFile
+from streamdp.state.snapshot import Header, newest
 
 N, PARTITIONS = 4000, 4
 
@@ -147,9 +149,153 @@ def test_what_is_refused_goes_to_its_topic(broker: Any, tmp_path: Path) -> None:
     output = succeed(tmp_path, "consume", *where, "--rejects-topic", rejects)
     assert len(output.splitlines()) == 2  # the answer and that it is final
     found = contents(broker.bootstrap, rejects)
-    assert [record.value for record in found] == [b"{broken", b'{"text": ""}', b""]
+    assert [record.value for record in found] == [b"{broken", b'{"text": ""}']
     reasons = [dict(record.headers)["reason"] for record in found]
-    assert reasons == [b"not_json", b"empty", b"not_json"]
+    assert reasons == [b"not_json", b"empty"]
+
+
+MIXED = [
+    b'{"text": "storm over the coast", "id": 1}',
+    None,
+    b'\0\0\0\0\x07{"text": "storm over the coast", "id": 2.0}',
+    b'\0\xff\xff\xff\xff {"text": "storm over the coast", "id": "3", "x": NaN}',
+    None,
+    b"\0\0\0\0\x09\x02\x1astorm over the",
+    b"\0\0\0\0\x09{broken",
+    b'{"text": "storm over the coast", "id": 4, "time": "1767571201"}',
+    None,
+]
+
+
+@pytest.mark.parametrize("copies", [1, 30])
+@pytest.mark.parametrize("lateness", ["0", "60"])
+def test_tombstones_are_passed_and_json_behind_a_schema_is_read(
+    broker: Any, tmp_path: Path, copies: int, lateness: str
+) -> None:
+    topic = make_topic(broker.bootstrap, 2)
+    produce(broker.bootstrap, topic, [(i % 2, value) for i, value in enumerate(MIXED * copies)])
+    run = [*arguments(broker.bootstrap, topic), "--max-lateness", lateness, "--max-leap", "1e12"]
+    for run_again in (False, True):
+        done = call(tmp_path, *run, "--rejects", "rejects")
+        assert done.returncode == 0, done.stderr
+        assert b"Traceback" not in done.stderr
+        if not run_again:
+            assert f"{3 * copies} tombstones skipped" in done.stderr.decode()
+    found = [json.loads(line) for line in (tmp_path / "out").read_bytes().splitlines()]
+    ids = [line["id"] for line in found if line.get("kind", "assignment") == "assignment" and "id" in line]
+    assert sorted(map(str, ids)) == sorted(["1", "2", "3", "4"] * copies)
+    rejects = [json.loads(line) for line in (tmp_path / "rejects").read_bytes().splitlines()]
+    assert {reject["reason"] for reject in rejects} == {"not_json"}
+    said = sorted(reject["detail"] for reject in rejects)
+    assert said[-1].startswith(
+        "it is Avro or Protobuf, by schema 9 of a schema registry: write the topic as JSON"
+    )
+    assert len(said) == 2 * copies
+    assert len(set(said)) == 2
+
+
+def test_a_topic_of_avro_alone_is_refused_by_what_it_is(broker: Any, tmp_path: Path) -> None:
+    topic = make_topic(broker.bootstrap)
+    produce(broker.bootstrap, topic, [(0, b"\0\0\0\0\x07\x1astorm over the")] * 20)
+    done = call(tmp_path, *arguments(broker.bootstrap, topic))
+    said = done.stderr.decode()
+    assert done.returncode == 65
+    assert "it is Avro or Protobuf, by schema 7 of a schema registry: write the topic as JSON" in said
+    assert "unpack" not in said
+
+
+STARTS = [
+    ("1767571200000", 100), ("1767574200", 50), ("1767574200000000", 50), ("1767574200000000000", 50),
+    ("2026-01-05T00:50:00", 50), ("2026-01-05T01:50:00+01:00", 50), ("1.7675742e9", 50),
+]  # fmt: skip
+
+
+def test_a_topic_is_begun_at_a_time_written_as_times_in_records_are(broker: Any, tmp_path: Path) -> None:
+    topic = make_topic(broker.bootstrap, **{"retention.ms": "-1"})
+    producer = KafkaProducer(bootstrap_servers=broker.bootstrap)
+    for i in range(100):
+        at = 1_767_571_200_000 + 60_000 * i
+        producer.send(topic, b'{"text": "storm over the coast"}', partition=0, timestamp_ms=at)
+    producer.close()
+    run = ["consume", "--topic", topic, "--bootstrap", broker.bootstrap, "--until", "end", "--output", "-"]
+    for i, (start_at, records) in enumerate(STARTS):
+        output = succeed(tmp_path, *run, "--final-only", "--state", f"state{i}", "--from", start_at)
+        assert len(output.splitlines()) == records, start_at
+    for later in ("2030-01-01", "1893456000000"):
+        done = call(tmp_path, *run, "--state", f"state{later}", "--from", later)
+        assert (done.returncode, done.stdout) == (0, b"")
+        line = f"topic {topic} has no record at or after 2030-01-01T00:00:00Z (--from), only earlier ones"
+        assert done.stderr.decode().count(line) == 1
+
+
+@pytest.mark.parametrize("wrong", ["-1767571200", "0", "soon", "2026-13-01", "1e400", "nan", "1e30", " "])
+def test_a_start_that_is_no_time_is_refused_in_a_line(tmp_path: Path, wrong: str) -> None:
+    code, said = fail(tmp_path, "consume", "--topic", "news", "--bootstrap", "127.0.0.1:9", "--from", wrong)
+    assert code == 64
+    assert said.startswith(f"streamdp: --from: {wrong!r} is neither earliest, latest, a time in ISO 8601 nor")
+
+
+def committed(bootstrap: str, group: str, topic: str) -> int | None:
+    """What a group has been told of the first partition."""
+    watcher = KafkaConsumer(bootstrap_servers=bootstrap, group_id=group, enable_auto_commit=False)
+    try:
+        found: int | None = watcher.committed(TopicPartition(topic, 0))
+        return found
+    finally:
+        watcher.close()
+
+
+def newest_header(folder: Path) -> Header:
+    found = newest(folder, pytest.fail)
+    assert found is not None
+    return found[0]
+
+
+def end_of(bootstrap: str, topic: str) -> int:
+    """The end of the first partition, as lag tools ask for it."""
+    watcher = KafkaConsumer(bootstrap_servers=bootstrap)
+    try:
+        at = TopicPartition(topic, 0)
+        return int(watcher.end_offsets([at])[at])
+    finally:
+        watcher.close()
+
+
+def test_the_group_is_told_the_end_beyond_markers(broker: Any, tmp_path: Path) -> None:
+    """Behind a commit marker, an aborted transaction and tombstones; also while a run waits for more."""
+    topic = make_topic(broker.bootstrap)
+    producer = KafkaProducer(bootstrap_servers=broker.bootstrap, transactional_id=topic)
+    producer.init_transactions()
+
+    def transaction(records: int, *, kept: bool) -> None:
+        producer.begin_transaction()
+        for _ in range(records):
+            producer.send(topic, b'{"text": "storm over the coast"}', partition=0)
+        producer.flush()
+        (producer.commit_transaction if kept else producer.abort_transaction)()
+
+    def told() -> bool:
+        return committed(broker.bootstrap, topic, topic) == end_of(broker.bootstrap, topic)
+
+    transaction(20, kept=True)
+    run = [*arguments(broker.bootstrap, topic), "--group", topic]
+    succeed(tmp_path, *run)
+    assert committed(broker.bootstrap, topic, topic) == 21 == end_of(broker.bootstrap, topic)
+    assert newest_header(tmp_path / "state").positions["partitions"] == {"0": 20}
+    transaction(5, kept=False)
+    succeed(tmp_path, *run)
+    assert committed(broker.bootstrap, topic, topic) == 27 == end_of(broker.bootstrap, topic)
+    process = start(tmp_path, *run[: run.index("--until")], *run[run.index("--until") + 2 :])
+    transaction(3, kept=False)
+    wait_for(told, process)
+    transaction(1, kept=True)
+    wait_for(lambda: told() and newest_header(tmp_path / "state").seq == 21, process)
+    transaction(2, kept=False)
+    wait_for(told, process)
+    process.terminate()
+    process.communicate(timeout=60)
+    assert told()
+    producer.close()
 
 
 def test_what_is_said_when_there_is_no_topic_or_no_broker(own_broker: Broker, tmp_path: Path) -> None:

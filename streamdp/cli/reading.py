@@ -7,7 +7,6 @@ import functools
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from datetime import datetime
 from typing import Any, Literal, NamedTuple
 
 from streamdp_connectors.files.folder import FolderSource
@@ -22,7 +21,7 @@ from streamdp_connectors.protocol import Source, SourceError, Watched
 from streamdp.cli.errors import say
 from streamdp.decode.columns import TRUTH
 from streamdp.decode.decoder import Format
-from streamdp.decode.fields import RefusedError
+from streamdp.decode.fields import LAST_YEAR, RefusedError, time_value
 from streamdp.decode.log import DOUBTFUL, FIRST, LogLines
 from streamdp.decode.log_reader import LogReader
 from streamdp.decode.log_times import years_of
@@ -76,22 +75,23 @@ class Client(NamedTuple):
         return cls(input.bootstrap or named, options, transactions)
 
 
-def start_of(text: str) -> Literal["earliest", "latest"] | float:
-    """What ``--from`` means: earliest, latest, seconds since the epoch, or ISO 8601. Raises ConfigError."""
+def start_of(text: str, zone: str | None = None) -> Literal["earliest", "latest"] | float:
+    """What ``--from`` means: earliest, latest, or a time as records have them. Raises ConfigError (64)."""
     if text == "earliest":
         return "earliest"
     if text == "latest":
         return "latest"
     try:
-        return float(text)
-    except ValueError:
-        pass
-    try:
-        return datetime.fromisoformat(text).timestamp()
-    except ValueError:
+        time = time_value(text, "--from", zone=zone)
+    except RefusedError:
+        time = None
+    if time is None or not 0.0 < time < LAST_YEAR:
         raise ConfigError(
-            f"--from: {text!r} is neither earliest, latest, seconds since the epoch nor ISO 8601", Exit.USAGE
-        ) from None
+            f"--from: {text!r} is neither earliest, latest, a time in ISO 8601 nor a number since 1970 "
+            "(in seconds, ms, us or ns, by its size)",
+            Exit.USAGE,
+        )
+    return time
 
 
 def format_of(settings: Settings, file: str | None) -> Format:
@@ -180,7 +180,7 @@ class Reader:
     _each = 1
     """Records of an event, about."""
     blank = 0
-    """Blank lines that were skipped."""
+    """Blank lines, or of a topic tombstones, that were skipped."""
     unfinished = False
     """Whether there is more to read at once: that a batch is empty is no silence."""
 
@@ -245,7 +245,7 @@ class Reader:
             input.topic,
             client.bootstrap,
             group=input.group or f"streamdp-{input.topic}",
-            start=start_of(input.start or "earliest"),
+            start=start_of(input.start or "earliest", settings.time_zone),
             until_end=input.until_end,
             on_gap=input.on_gap,
             on_damage=input.on_damage,

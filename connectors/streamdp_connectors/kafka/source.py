@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import functools
+import logging
 import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
+from datetime import UTC, datetime
 from typing import Any, Literal
 
 from streamdp.errors import Exit
@@ -20,6 +22,8 @@ from streamdp_connectors.kafka.log import BrokerSilentError, Ids, OutOfRangeErro
 from streamdp_connectors.kafka.merge import Merge, TimesOf
 from streamdp_connectors.kafka.reach import Link
 from streamdp_connectors.protocol import Gap, Lag, SourceError
+
+_logger = logging.getLogger(__name__)
 
 _FETCH = 2000  # records taken from the client at once
 _QUEUED_RECORDS = 10_000  # of one partition, before it is paused
@@ -94,6 +98,7 @@ class KafkaSource:
         self._safe: dict[int, int] = {}  # what a snapshot covers
         self._committed: dict[int, int] = {}
         self._committing = threading.Lock()
+        self._beyond = ""  # why nothing is there to read, until that was said
         try:
             ends = patiently(lambda: self._log.ends(self._log.partitions), self._patience)
             self._ends = ends if until_end else None
@@ -110,6 +115,9 @@ class KafkaSource:
     def read(self, max_records: int, timeout: float) -> Raws:
         """Return what is there, at most ``max_records``; none if nothing came in ``timeout`` seconds."""
         deadline = time.monotonic() + timeout
+        if self._beyond:
+            _logger.warning(self._beyond)
+            self._beyond = ""
         found = self._none()
         if self.at_end:
             return found
@@ -181,6 +189,7 @@ class KafkaSource:
 
     def seek(self, positions: dict[str, Any]) -> bool:
         """Continue at stored positions; a partition they do not name is read from its beginning."""
+        self._beyond = ""
         return patiently(lambda: self._seek(positions), self._patience)
 
     def _seek(self, positions: dict[str, Any]) -> bool:
@@ -260,7 +269,13 @@ class KafkaSource:
     def _start(self, start: str | float, ends: dict[int, int]) -> dict[int, int]:
         if start == "earliest":
             return self._log.begins(self._log.partitions)
-        return ends if start == "latest" else self._log.since(float(start))
+        if start == "latest":
+            return ends
+        found = self._log.since(float(start))
+        if any(ends.values()) and all(found[p] >= end for p, end in ends.items()):
+            time = datetime.fromtimestamp(float(start), UTC).isoformat().replace("+00:00", "Z")
+            self._beyond = f"topic {self.topic} has no record at or after {time} (--from), only earlier ones"
+        return found
 
     def _open(self, positions: dict[int, int]) -> None:
         """Begin to read the topic that has the name now."""
