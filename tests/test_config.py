@@ -309,8 +309,8 @@ def test_a_yes_or_no_is_a_pair_of_flags_that_take_no_value(tmp_path: Path) -> No
     assert {"normalise", "adapt", "params", "urls", "mentions", "hashtags"} <= set(switches)
     for name in switches:
         more = () if name != "params" else ("--likelihood", "template")
-        assert f"\n{name} = true\n" in shown(tmp_path, f"--{name}", *more)
-        assert f"\n{name} = false\n" in shown(tmp_path, f"--no-{name}", **{name: "true"})
+        assert f"\n{name} = true\n" in shown(tmp_path, f"--{name.replace('_', '-')}", *more)
+        assert f"\n{name} = false\n" in shown(tmp_path, f"--no-{name.replace('_', '-')}", **{name: "true"})
     (tmp_path / "in.txt").write_text("one\ntwo\n")
     for _ in range(2):  # the second finds the output of the first
         succeed(tmp_path, "consume", "in.txt", "--overwrite", "--output", "out", "--no-follow")

@@ -94,7 +94,7 @@ def test_tables_of_other_programs_are_read(tmp_path: Path, delimiter: str, encod
     )
     assert done.returncode == 0
     told = done.stderr.decode()
-    assert "times are read from 'published' (--time-field names another)" in told
+    assert "reads times from 'published' (--time-field names another)" in told
     assert ("cells between" in told) == (delimiter != ",")
     found = assignments((tmp_path / "out").read_bytes())
     assert [each["keep"]["headline"] for each in found] == [text for text, _ in HEADLINES]
@@ -116,7 +116,9 @@ def test_a_table_in_utf_16_that_ends_in_a_sign_is_refused(tmp_path: Path) -> Non
         ({"created_timestamp": 1772359200123}, "created_timestamp"),
         ({"date": 1772359200}, "date"),
         ({"number": 1772359200}, "time"),
-        ({"date": 20260301}, "time"),
+        ({"date": 20260301}, "date"),
+        ({"number": 20260301}, "time"),
+        ({"date": 20260399}, "time"),
         ({"day": "Sunday"}, "time"),
         ({"id": "2026-03-01"}, "time"),
         ({"when": "2026-03-01", "time": None}, "time"),

@@ -78,16 +78,38 @@ def test_a_wrong_name_of_the_column_of_texts_leaves_nothing_behind(tmp_path: Pat
 def test_a_column_to_keep_that_is_not_there_is_told(tmp_path: Path) -> None:
     (tmp_path / "in.csv").write_text("time,text\n5,storm over coast\n")
     line = "--keep: there is no column 'author'; its columns are 'time', 'text'"
-    assert line in succeed(tmp_path, "check", "in.csv", "--keep", "text,author").decode()
-    assert line in call(tmp_path, "consume", "in.csv", "--keep", "text,author").stderr.decode()
+    for command in ("check", "consume", "fit"):
+        assert fail(tmp_path, command, "in.csv", "--keep", "text,author") == (65, f"streamdp: {line}\n")
     assert "--keep" not in call(tmp_path, "consume", "in.csv", "--keep", "text").stderr.decode()
+
+
+@pytest.mark.parametrize("flag", ["--text-field", "--time-field", "--id-field", "--keep", "--truth-field"])
+def test_an_option_names_a_column_that_a_table_has(tmp_path: Path, flag: str) -> None:
+    data = "x,y,Headlines\n1,2,a\n3,4,b\n"
+    (tmp_path / "in.csv").write_text(data)
+    line = f"streamdp: {flag}: there is no column 'headline'; its columns are 'x', 'y', 'Headlines'"
+    wanted = (65, f"{line}: try {flag} Headlines\n")
+    assert fail(tmp_path, "consume", "in.csv", flag, "headline", "--state", "st") == wanted
+    assert not (tmp_path / "st").exists()
+    piped = ("consume", "-", "--format", "csv", flag, "headline")
+    assert fail(tmp_path, *piped, stdin=data.encode()) == wanted
+
+
+def test_a_field_that_no_object_has_is_told_after_the_first(tmp_path: Path) -> None:
+    data = b'{"vector": [1, 2], "n": 1}\n{"vector": [2, 1]}\n'
+    done = call(tmp_path, "consume", "-", "--text-field", "headline", "--keep", "n,m", stdin=data)
+    said = done.stderr.decode()
+    assert done.returncode == 0
+    assert "--text-field: no record so far has a field 'headline'; they have 'vector', 'n'" in said
+    assert "--keep: no record so far has a field 'm'; they have" in said
+    assert "'n';" not in said
 
 
 @pytest.mark.parametrize(
     ("name", "data", "part", "more"),
     [
         ("in.jsonl", b"one line\nanother line\n", "--format text", ()),
-        ("in.csv", b"time,headline\n1,storm over coast\n", "--text-field headline", ()),
+        ("in.csv", b"time,place\n1,Rome\n", "--text-field place", ()),
         (
             "in.jsonl",
             b'{"text": "storm over coast"}\n',

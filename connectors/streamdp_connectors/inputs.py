@@ -11,12 +11,15 @@ from collections.abc import Mapping
 
 from streamdp.errors import Exit
 from streamdp_connectors.files.resume import EDGE, edges
-from streamdp_connectors.packed import UNPACKERS, Unpacker
+from streamdp_connectors.packed import UNPACKERS, Unpacker, Windows1252
 from streamdp_connectors.protocol import SourceError
 
 BLOCK = 1 << 20
 WORK = 0.1
 """Seconds that a read may work without a result."""
+
+SAMPLE = 4 << 20
+"""Bytes by which it is recognised how a table is written."""
 
 _PACKED = 1 << 16  # bytes of a packed file that are read at a time
 _POLL = 0.1  # seconds between two looks at the end of a followed file
@@ -30,9 +33,12 @@ The last two are checksums, as ``edges`` makes them.
 
 
 class Input:
-    """An open file, pipe or standard input (``-``). Every method may raise SourceError."""
+    """An open file, pipe or standard input (``-``). Every method may raise SourceError.
 
-    def __init__(self, path: str, follow: bool = False) -> None:
+    A file that is a ``table``, and is not followed, may be in Windows-1252.
+    """
+
+    def __init__(self, path: str, follow: bool = False, table: bool = False) -> None:
         self.path = path
         try:
             path.encode()
@@ -58,8 +64,15 @@ class Input:
         if self.seekable:
             self._head = None
             self._unpack = self._unpacker(self._peek(0, 4), path)
+            if table and not follow and self._unpack is None and Windows1252.wrote(self._peek(0, SAMPLE)):
+                self._unpack = Windows1252(path)
         if self._unpack is not None and follow:
             raise SourceError(f"{path}: a file that is packed or in UTF-16 cannot be followed", Exit.USAGE)
+
+    @property
+    def encoding(self) -> str | None:
+        """What a table is written in that is no UTF-8 and does not say so."""
+        return Windows1252.kind if isinstance(self._unpack, Windows1252) else None
 
     @property
     def packed(self) -> bool:

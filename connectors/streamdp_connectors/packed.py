@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import re
 import zlib
 from typing import Any
 
@@ -142,6 +143,26 @@ class Utf16Big(Utf16):
     """UTF-16 whose larger byte comes first."""
 
     magic = codecs.BOM_UTF16_BE
+
+
+class Windows1252(Unpacker):
+    """Makes UTF-8 of Windows-1252, which has all printable signs of Latin-1."""
+
+    kind = "Windows-1252 (Latin-1)"
+
+    def take(self, limit: int) -> bytes:
+        """Return all that has come: at most three bytes for one."""
+        packed, self._packed = self._packed, b""
+        return packed.decode("cp1252", "replace").encode()
+
+    @staticmethod
+    def wrote(sample: bytes) -> bool:
+        """Whether bytes are mostly ASCII, and all but a few others are no UTF-8."""
+        high = len(sample) - len(sample.decode("ascii", "ignore"))
+        if not 0 < high < len(sample) / 4 or re.search(rb"[\0-\x08\x0e-\x1f]", sample):
+            return False
+        valid = sample.decode("utf-8", "ignore").encode("utf-8")
+        return 20 * (len(valid) - len(sample) + high) < high
 
 
 UNPACKERS: tuple[type[Unpacker], ...] = (Gunzip, Unzstd, Utf16Little, Utf16Big)

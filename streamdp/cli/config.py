@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from streamdp.answers.listing import when
-from streamdp.cli.hints import hint, lacking
+from streamdp.cli.hints import hint
 from streamdp.cli.reading import Reader
 from streamdp.cli.recognise import recognised
 from streamdp.cli.status import counted, lateness_line
@@ -122,8 +122,6 @@ def check(settings: Settings, file: str) -> int:
     _say(f"{file}: {reader.decoder.format}, {first} {counted(len(found), 'record')} looked at")
     if reader.decoder.header is not None:
         _say(f"columns: {', '.join(map(repr, reader.decoder.header))}")
-        if not_kept := lacking(reader.decoder.header, *settings.kept):
-            _say(f"--keep: {not_kept}")
     if taken:
         _say(f"clustered by: {_read_as(settings, taken[0], encoder)}")
         _report_times(settings, taken)

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 
 from streamdp_connectors.packed import Gunzip, Unzstd
 
+from streamdp.cli.reading import listed
 from streamdp.decode.columns import DELIMITERS, parse_row
 from streamdp.decode.decoder import SCHEMA
 from streamdp.decode.fields import RefusedError, is_time
@@ -75,7 +76,7 @@ def _of_fields(data: bytes, settings: Settings) -> str:
         return ""
     if "resourceLogs" in found:
         return "for log records of OpenTelemetry say --format otlp"
-    fields = f"its fields are {_listed(list(found))}"
+    fields = f"its fields are {listed(list(found))}"
     spoken = {settings.time_field, settings.id_field, *settings.kept}
     for flag, begin, wanted in (
         ("--text-field", b'"', settings.text_field),
@@ -95,7 +96,9 @@ def _of_columns(
         return ""
     if any(is_time(name, numbers=False) or (name and _is_number(name)) for name in header):
         return "the first line, which should name the columns, looks like a record: put names before it"
-    columns = lacking(header, settings.text_field)
+    columns = (
+        f"there is no column {settings.text_field!r}; its columns are {listed(list(filter(None, header)))}"
+    )
     try:
         row = parse_row(rejects[0].data.decode(), DELIMITERS[input_format])
     except (UnicodeDecodeError, RefusedError):
@@ -108,21 +111,10 @@ def _of_columns(
     return f"{columns}: try --text-field {shlex.quote(_likeliest(settings.text_field, texts))}"
 
 
-def lacking(header: Sequence[str], *names: str) -> str:
-    """What is said of columns that are not there; nothing where all are."""
-    missing = ", ".join(repr(name) for name in names if name not in header)
-    return missing and f"there is no column {missing}; its columns are {_listed(list(filter(None, header)))}"
-
-
 def _likeliest(wanted: str, lengths: Mapping[str, int]) -> str:
     """The name most like the wanted one, else the name of the longest value."""
     near = difflib.get_close_matches(wanted, lengths, n=1, cutoff=0.6)
     return near[0] if near else max(lengths, key=lambda name: lengths[name])
-
-
-def _listed(names: Sequence[str]) -> str:
-    shown = ", ".join(map(repr, names[:12]))
-    return shown if len(names) <= 12 else f"{shown} and {len(names) - 12} more"
 
 
 def _is_number(cell: str) -> bool:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import difflib
 import functools
 import os
+import shlex
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 from streamdp_connectors.files.folder import FolderSource
@@ -25,6 +27,7 @@ from streamdp.decode.fields import LAST_YEAR, RefusedError, time_value
 from streamdp.decode.log import DOUBTFUL, FIRST, LogLines
 from streamdp.decode.log_reader import LogReader
 from streamdp.decode.log_times import years_of
+from streamdp.decode.objects import fields_of
 from streamdp.decode.texts import FEW, TextReader
 from streamdp.encode.encoders import decoder_of
 from streamdp.errors import ConfigError, Exit
@@ -125,6 +128,37 @@ def _shape(
     return lambda row: row | {settings.features_field: {name: row[name] for name in features}}
 
 
+def named_fields(settings: Settings) -> list[tuple[str, str]]:
+    """Fields that are named by the user, or recognised, each with its flag."""
+    default = Settings()
+    roles = {name: getattr(settings, name) for name in ("text_field", "time_field", "date_field", "id_field")}
+    found = [(name, field) for name, field in roles.items() if field != getattr(default, name)]
+    found += [("truth_field" if name == settings.truth_field else "keep", name) for name in settings.kept]
+    return [(f"--{name.replace('_', '-')}", field) for name, field in found]
+
+
+def refuse_unknown(
+    named: Iterable[tuple[str, str]], header: Sequence[str], likely: str | None = None
+) -> None:
+    """Raise ConfigError (65) where a table has no such column; ``likely`` is that of its texts."""
+    for flag, name in named:
+        if name not in header:
+            near = {each.casefold(): each for each in reversed(header)}
+            close = difflib.get_close_matches(name.casefold(), near, n=1)
+            best = near[close[0]] if close else likely if flag == "--text-field" else None
+            more = f": try {flag} {shlex.quote(best)}" if best else ""
+            columns = listed(list(filter(None, header)))
+            raise ConfigError(
+                f"{flag}: there is no column {name!r}; its columns are {columns}{more}", Exit.BAD_DATA
+            )
+
+
+def listed(names: Sequence[str]) -> str:
+    """The first of some names."""
+    shown = ", ".join(map(repr, names[:12]))
+    return shown if len(names) <= 12 else f"{shown} and {len(names) - 12} more"
+
+
 def _format_of_all(settings: Settings, input: Input) -> Format:
     """The format of a file, or of all files of a folder. Raises ConfigError (64)."""
     if input.file is None or not os.path.isdir(input.file):
@@ -196,6 +230,7 @@ class Reader:
         self.longest = max(16 << 20, longest_record(settings) + 1)
         self._decoded: dict[tuple[int, int], list[Record | Reject]] = {}
         input_format = _format_of_all(settings, input)
+        self._named = named_fields(settings) if input_format in (*COLUMNS, "jsonl") else []
         self.decoder = decoder_of(settings, input_format)
         waits = settings.max_lateness > 0.0 or settings.of_lines  # such records are taken one by one
         self._texts = TextReader(self.decoder) if self.decoder.has_texts and not waits else None
@@ -265,9 +300,21 @@ class Reader:
 
     def _set_header(self, file: FileSource) -> None:
         try:
+            refuse_unknown(self._named, file.header or ())
             self.decoder.header = file.header or []
         except ValueError as error:
             raise ConfigError(str(error), Exit.BAD_DATA) from error
+
+    def _report_lacking(self, found: Sequence[Raw]) -> None:
+        """Say, after the first records, which fields that the user has named are in none of them."""
+        names: dict[str, None] = {}
+        for raw in found[:FIRST]:
+            with contextlib.suppress(RefusedError, UnicodeDecodeError):
+                names |= dict.fromkeys(fields_of(raw.data))
+        for flag, name in self._named if names else ():
+            if name not in names:
+                say(f"{flag}: no record so far has a field {name!r}; they have {listed(list(names))}")
+        self._named = []
 
     def _times_of(self, raws: Raws) -> Sequence[float | None]:
         """The event times by which records are merged; None of one that will be refused.
@@ -316,6 +363,8 @@ class Reader:
         self._stages.enter("decode")
         if found and self._new_log is not None:
             self._learn(self._new_log, found)
+        if found and self._named and self.decoder.format == "jsonl":
+            self._report_lacking(found)
         if gaps:  # what stands at an offset now may be another record
             self._decoded.clear()
             self.passed += sum(gap.records for gap in gaps)

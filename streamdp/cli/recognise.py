@@ -9,20 +9,23 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import msgspec
-from streamdp_connectors.files.source import FileSource, Written
+from streamdp_connectors.files.source import FileSource, Written, is_preamble
 from streamdp_connectors.journal.segments import is_journal
 from streamdp_connectors.protocol import SourceError
 
 from streamdp.cli.errors import say
 from streamdp.cli.hints import nothing_usable
-from streamdp.cli.reading import COLUMNS, LINES, Reader, format_of, is_parquet
-from streamdp.decode.columns import DELIMITERS, parse_row
-from streamdp.decode.fields import RefusedError, is_time
+from streamdp.cli.reading import COLUMNS, LINES, Reader, format_of, is_parquet, named_fields, refuse_unknown
+from streamdp.decode.columns import DELIMITERS, TRUTH, parse_row
+from streamdp.decode.dates import DAY_FIRST, MONTH_FIRST, AmbiguousError
+from streamdp.decode.fields import RefusedError
 from streamdp.decode.log import JOURNALS, LogLines
 from streamdp.decode.objects import plain_fields
+from streamdp.decode.roles import has_commas, id_column, text_column, time_column
 from streamdp.errors import ConfigError, Exit
 from streamdp.records import Reject
 from streamdp.settings import Settings
+from streamdp.settings.assemble import is_sparse
 from streamdp.settings.places import Input
 
 NAMES = re.compile(r"(?:.*\.log|syslog|messages|kern\.log|.*[-_.]log)(?:[.-]\d+)*")
@@ -34,8 +37,8 @@ OTHERS = (".csv", ".tsv", ".tab", ".txt", ".parquet")
 PROBED = 100
 """Records by which a file is recognised."""
 
-SPOKEN = re.compile(r"time|date|stamp", re.IGNORECASE)
-"""Names of fields whose numbers may be times."""
+SAMPLE = 3_000
+"""Records by which the parts of its columns are recognised."""
 
 
 def recognised(settings: Settings, file: str | None, *, logs: bool = True) -> Settings:
@@ -60,7 +63,7 @@ def recognised(settings: Settings, file: str | None, *, logs: bool = True) -> Se
             or _as_cells(settings, file)
             or settings
         )
-    return settings if settings.of_log or settings.format == "otlp" else _timed(settings, file)
+    return settings if settings.of_log or settings.format == "otlp" else _named(settings, file)
 
 
 def refuse_lacking(settings: Settings, file: str | None) -> None:
@@ -128,42 +131,81 @@ def _begins_as_log(file: str) -> bool:
 
 def _as_cells(settings: Settings, file: str) -> Settings | None:
     """The settings for a ``.csv`` whose cells are not between commas; None for any other file."""
-    if format_of(settings, file) != "csv" or not (lines := _first(file)) or b"," in lines[0]:
+    between = {"csv": "commas", "ssv": "semicolons", "tsv": "tabs"}
+    if format_of(settings, file) != "csv":
         return None
-    between = {"ssv": "semicolons", "tsv": "tabs"}
+    lines = [line for line in _first(file) if not is_preamble(line, ",")] or [b""]
     counts = {name: lines[0].count(DELIMITERS[name].encode()) for name in between}
     likeliest = max(counts, key=lambda name: counts[name])
-    if not counts[likeliest]:
+    if likeliest == "csv" or not counts[likeliest]:
         return None
     say(f"{file} has its cells between {between[likeliest]} (--format names another)")
     return msgspec.structs.replace(settings, format=likeliest)
 
 
-def _timed(settings: Settings, file: str) -> Settings:
-    """The settings, with the field of times where records have none of the default name."""
-    default: str = Settings().time_field
-    written = LINES[format_of(settings, file)]
-    if settings.time_field != default or written == "text":
+def _named(settings: Settings, file: str) -> Settings:
+    """The settings, with the fields of texts, times and ids where records have none of the default names."""
+    default, written = Settings(), LINES[format_of(settings, file)]
+    if written == "text":
         return settings
-    values: dict[str, list[Any]] = {}
-    records = list(_cells(file, written) if written in COLUMNS else _objects(_first(file)))
-    for record in records:
+    columns: dict[str, list[Any]] = {}
+    for record in _cells(file, written) if written in COLUMNS else _objects(_first(file, SAMPLE)):
         for name, value in record.items():
-            values.setdefault(name, []).append(value)
-    if not records or default in values:
-        return settings
-    taken = {settings.text_field, settings.id_field, *settings.fields, *settings.texts, *settings.numbers}
-    for name, found in values.items():
-        if name not in taken and _are_times(name, found):
-            say(f"times are read from {name!r} (--time-field names another)")
-            return msgspec.structs.replace(settings, time_field=name)
-    return settings
+            columns.setdefault(name, []).append(value)
+    header = list(columns)
+    for name, values in list(columns.items()):
+        columns[name] = [value for value in values if value is not None and value != ""]
+        if not columns[name]:
+            del columns[name]
+    if written in COLUMNS and header:
+        likely = text_column(columns)
+        refuse_unknown(named_fields(settings), header, likely and likely[0])
+    found: dict[str, Any] = {}
+    reads: list[str] = []
 
+    def others(*names: str) -> dict[str, list[Any]]:
+        taken = {TRUTH, *settings.kept, *settings.fields, *settings.texts, *settings.numbers}
+        taken |= {*names, *found.values()}
+        return {name: values for name, values in columns.items() if name not in taken}
 
-def _are_times(name: str, values: list[Any]) -> bool:
-    """Whether all that is there are times; numbers only under a name that says so."""
-    there = [value for value in values if value is not None and value != ""]
-    return bool(there) and all(is_time(value, numbers=bool(SPOKEN.search(name))) for value in there)
+    known = {settings.text_field, settings.vector_name, settings.features_field}
+    may_be_texts = is_sparse(settings) is not False and not settings.of_categories
+    if settings.text_field == default.text_field and may_be_texts and not known & columns.keys():
+        text = text_column(others(settings.time_field, settings.id_field))
+        if text is not None:
+            found["text_field"] = text[0]
+            more = f" (not {', '.join(map(repr, text[1]))})" if text[1] else ""
+            reads.append(f"texts from {text[0]!r}{more}")
+    unnamed = settings.time_field == default.time_field and default.time_field not in header
+    if settings.date_field is None:
+        try:
+            free = others(settings.text_field, settings.id_field)
+            compact = settings.time_unit == default.time_unit
+            times = time_column(free, None if unnamed else settings.time_field, settings.time_format, compact)
+        except AmbiguousError as error:
+            raise ConfigError(
+                f"{file}: day and month of the times in {str(error)!r} cannot be told apart: say "
+                f"--time-format {DAY_FIRST} or --time-format {MONTH_FIRST}",
+                Exit.BAD_DATA,
+            ) from None
+        if times is not None and times != (settings.time_field, None, settings.time_format):
+            found |= {"time_field": times.time, "date_field": times.date, "time_format": times.form}
+            reads.append(f"times from {times}")
+    if settings.id_field == default.id_field and default.id_field not in header:
+        identity = id_column(others(settings.text_field, settings.time_field))
+        if identity is not None:
+            found["id_field"] = identity
+            reads.append(f"ids from {identity!r}")
+    if DELIMITERS.get(written, ",") != "," and has_commas(columns):
+        found["decimal_comma"] = True
+        reads.append("numbers with decimal commas")
+    if reads:
+        flags = [f"--{name.replace('_', '-')}" for name in found if name.endswith("field") and found[name]]
+        more = (
+            f" ({', '.join(flags)} {'names another' if len(flags) == 1 else 'name others'})" if flags else ""
+        )
+        say(f"{file}: reads {', '.join(reads)}{more}")
+    return msgspec.structs.replace(settings, **found)
 
 
 def _cells(file: str, written: Written) -> Iterator[Mapping[str, str]]:
@@ -171,8 +213,10 @@ def _cells(file: str, written: Written) -> Iterator[Mapping[str, str]]:
         source = FileSource(file, written)
     except SourceError:  # no header: said when it is read
         return
+    if source.encoding is not None:
+        say(f"{file} is no UTF-8: it is read as {source.encoding}")
     try:
-        for raw in source.read(PROBED, 0.0) if source.seekable else ():
+        for raw in source.read(SAMPLE, 0.0) if source.seekable else ():
             try:
                 row = parse_row(raw.data.decode(), DELIMITERS[written])
             except (UnicodeDecodeError, RefusedError):
@@ -188,10 +232,10 @@ def _objects(lines: Iterable[bytes]) -> Iterator[Mapping[str, Any]]:
             yield plain_fields(line)
 
 
-def _first(file: str) -> list[bytes]:
+def _first(file: str, most: int = PROBED) -> list[bytes]:
     """The first lines of a file; none if it cannot be read twice."""
     source = FileSource(file, "text")
     try:
-        return list(source.read(PROBED, 0.0).data) if source.seekable else []
+        return list(source.read(most, 0.0).data) if source.seekable else []
     finally:
         source.close()

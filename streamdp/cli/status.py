@@ -19,7 +19,7 @@ from rich.text import Text
 from streamdp_connectors.protocol import Source, share_of
 
 from streamdp.cli.errors import say, warn
-from streamdp.cli.hints import lacking, nothing_usable
+from streamdp.cli.hints import nothing_usable
 from streamdp.cli.interrupt import Interrupt
 from streamdp.cli.reading import Reader
 from streamdp.cli.writing import Sinks
@@ -166,9 +166,6 @@ def print_summary(run: Run, seconds: float) -> None:
     if not run.frozen:
         if records and not run.engine.dated and run.reader.decoder.format not in ("text", "log"):
             say(f"times: none (there is no {run.settings.time_field!r}); records count as they come")
-        header = run.reader.decoder.header
-        if records and header and (not_kept := lacking(header, *run.settings.kept)):
-            warn(f"--keep: {not_kept}")
         for doubt in run.engine.doubts():
             warn(doubt)
         if run.engine.kind == "vectors" and run.engine.refined().get("refinements"):

@@ -40,10 +40,10 @@ class Columns:
         at = {name: i for i, name in enumerate(self.header) if name}
         self._fields = fields
         self._text = at.get(fields.text)
-        self._time = at.get(fields.time)
+        self._time, self._date = at.get(fields.time), at.get(fields.date or "")
         self._id = at.get(fields.id)
         self._keep = [(name, at[name]) for name in fields.keep if name in at]
-        other = {fields.time, fields.id, TRUTH, *fields.keep}
+        other = {fields.time, fields.date, fields.id, TRUTH, *fields.keep}
         self._features = [(name, i) for name, i in at.items() if name not in other]
         self._categories = categories
         if categories is not None:
@@ -71,6 +71,10 @@ class Columns:
         """Return the value, time, id and kept cells; raises RefusedError or UnicodeDecodeError."""
         text = data.decode()
         row = parse_row(text, self._delimiter)
+        if len(row) > len(self.header) and not any(row[len(self.header) :]):
+            row = row[: len(self.header)]
+        if len(row) < len(self.header) and not any(self.header[len(row) :]):
+            row += [""] * (len(self.header) - len(row))
         if len(row) != len(self.header):
             raise RefusedError(
                 "csv_columns", f"the row has {len(row)} columns, the header {len(self.header)}"
@@ -85,21 +89,26 @@ class Columns:
             value = self._numbers(row, text)
         else:
             value = text_value(row[self._text], fields.text)
-        time = (
-            None if self._time is None else time_cell(row[self._time], fields.time, fields.unit, fields.zone)
-        )
+        time = None if self._time is None else self._time_of(row[self._time], row)
         identity = None if self._id is None else row[self._id] or None
         return value, time, identity, {name: row[i] for name, i in self._keep} if fields.keep else None
 
+    def _time_of(self, cell: str, row: list[str]) -> float | None:
+        """The time of a row, its date from a column of its own if there is one."""
+        date, fields = "" if self._date is None else row[self._date].strip(), self._fields
+        return time_cell(
+            f"{date} {cell}" if date else cell, fields.time, fields.unit, fields.zone, fields.form
+        )
+
     def _numbers(self, row: list[str], text: str) -> dict[str, float]:
         try:
-            if "_" not in text:
+            if "_" not in text and not self._fields.comma:
                 values = {name: float(row[i]) for name, i in self._features}
                 if math.isfinite(sum(values.values())):
                     return values
         except ValueError:
             pass
-        return {name: number_cell(row[i], name) for name, i in self._features}
+        return {name: number_cell(row[i], name, self._fields.comma) for name, i in self._features}
 
 
 def parse_row(text: str, delimiter: str = ",") -> list[str]:

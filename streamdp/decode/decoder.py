@@ -43,11 +43,12 @@ class Decoder:
 
     A JSON record is an object with exactly one of ``text_field`` (a string), ``vector_field`` (an array
     of numbers) and ``features_field`` (an object of numbers); null counts as absent beside another.
-    ``time_field`` is a number since the epoch (in ``time_unit``) or ISO 8601 (where no zone is written, in
-    ``time_zone``, else UTC), ``id_field`` a string or an integer; both may be absent or null. A row of CSV or
-    TSV has a text column, or else every named column except time, id, the kept ones and ``cluster`` (a known
-    truth must not leak in) is a feature. Of "text" the line is the text. Fields in ``keep`` are copied to
-    ``Record.keep`` where present; all others are ignored, whatever they hold. Of "log" see
+    ``time_field`` is a number since the epoch (in ``time_unit``), ISO 8601 or another usual way of writing
+    times (as ``time_format`` says; in ``time_zone``, else UTC, where no zone is written; its date may be in
+    ``date_field``), ``id_field`` a string or an integer; both may be absent or null. A row of CSV or TSV has
+    a text column, or else every named column except time, id, the kept ones and ``cluster`` (a known truth
+    must not leak in) is a feature. Of "text" the line is the text. Fields in ``keep`` are copied to its
+    ``keep`` where present; all others are ignored, whatever they hold. Of "log" see
     :class:`~streamdp.decode.log.LogLines`, of "otlp" :class:`~streamdp.decode.otlp.LogRecords`.
 
     With ``categories``, what these fields of an object or a row hold is the record; where none is named, all
@@ -66,6 +67,8 @@ class Decoder:
         time_field: str = "time",
         time_unit: Unit = "auto",
         time_zone: str | None = None,
+        time_format: str | None = None,
+        date_field: str | None = None,
         id_field: str = "id",
         keep: tuple[str, ...] = (),
         max_bytes: int = 1_000_000,
@@ -73,6 +76,7 @@ class Decoder:
         timestamp_format: str | None = None,
         pattern: str | None = None,
         categories: FieldNames | None = None,
+        decimal_comma: bool = False,
     ) -> None:
         if format not in get_args(Format):
             raise ValueError(f"format must be one of {', '.join(get_args(Format))}, not {format!r}")
@@ -82,9 +86,8 @@ class Decoder:
             raise ValueError(f"max_bytes must be at least 1, not {max_bytes}")
         self.format: Format = format
         self.max_bytes = max_bytes
-        self.fields = Fields(
-            text_field, vector_field, features_field, time_field, id_field, keep, time_unit, time_zone
-        )
+        written = time_unit, time_zone, time_format, date_field, decimal_comma
+        self.fields = Fields(text_field, vector_field, features_field, time_field, id_field, keep, *written)
         self._columns: Columns | None = None
         self.log = LogLines(timestamp_format, pattern, keep, time_zone) if format == "log" else None
         self._otlp = LogRecords(keep, max_bytes, time_zone) if format == "otlp" else None

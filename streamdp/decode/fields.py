@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any, Literal
 
+from streamdp.decode.dates import wall_time
 from streamdp.decode.zones import offset_of
 
 _DEEPEST = 64  # levels inside a kept field; it is encoded again later, further down the call stack
@@ -61,9 +62,15 @@ class Fields:
         keep: tuple[str, ...] = (),
         unit: Unit = "auto",
         zone: str | None = None,
+        form: str | None = None,
+        date: str | None = None,
+        comma: bool = False,
     ) -> None:
         self.unit: Unit = unit
         self.zone = checked_zone(zone)
+        self.form, self.date, self.comma = form, date, comma
+        self.plain = form is None and date is None and zone is None and not comma
+        """Whether numbers and times are written as kernels read them."""
         self.text, self.vector, self.features, self.time, self.id = text, vector, features, time, id
         self.values = (text, vector, features)
         self.roles = (*self.values, time, id)
@@ -141,12 +148,12 @@ def number(value: Any, name: str) -> float:
     return result
 
 
-def number_cell(cell: str, name: str) -> float:
+def number_cell(cell: str, name: str, comma: bool = False) -> float:
     """Return the number written in a CSV cell; refuses ``null_value`` (an empty cell) and as ``number``."""
     if not cell or cell.isspace():
         raise RefusedError("null_value", f"column {name!r} is empty")
     try:
-        result = plain_float(cell)
+        result = plain_float(with_point(cell) if comma else cell)
     except ValueError:
         raise RefusedError("wrong_type", f"column {name!r} must hold a number, not {_short(cell)}") from None
     return number(result, name)
@@ -179,19 +186,24 @@ def in_utc(wall_time: float, named: str | None, zone: str | None) -> float:
     return wall_time - (ahead if ahead is not None else offset_of(zone or "UTC", wall_time) or 0.0)
 
 
-def time_value(value: Any, name: str, unit: Unit = "auto", zone: str | None = None) -> float | None:
-    """Return seconds since the epoch from a number or an ISO 8601 string (in ``zone`` unless it has one).
+def time_value(
+    value: Any, name: str, unit: Unit = "auto", zone: str | None = None, form: str | None = None
+) -> float | None:
+    """Return seconds since the epoch from a number or a time in words (in ``zone`` unless it has one).
 
-    A string may hold the number, where its size says that it is one and no date. None and a blank string give
-    None; refuses ``bad_time``.
+    ``form`` says how those are written (see ``wall_time``), and numbers too if it has directives. A string
+    may hold the number, where its size says that it is one and no date. None and a blank string give None;
+    refuses ``bad_time``.
     """
     if value is None:
         return None
+    if form is not None and "%" in form and isinstance(value, int | float):
+        value = f"{value:.15g}"
     if isinstance(value, str):
         if not value or value.isspace():
             return None
-        seconds = _written_seconds(value, unit)
-        return _iso_seconds(value, name, zone) if seconds is None else seconds
+        seconds = _written_seconds(value, unit) if form is None or "%" not in form else None
+        return _seconds_in_words(value, name, zone, form) if seconds is None else seconds
     try:
         return in_seconds(number(value, name), unit)
     except RefusedError:
@@ -199,27 +211,31 @@ def time_value(value: Any, name: str, unit: Unit = "auto", zone: str | None = No
         raise RefusedError("bad_time", f"field {name!r} is no time: {shown}") from None
 
 
-def time_cell(cell: str, name: str, unit: Unit = "auto", zone: str | None = None) -> float | None:
-    """Return the time written in a CSV cell, as a number or ISO 8601; an empty cell gives None."""
+def time_cell(
+    cell: str, name: str, unit: Unit = "auto", zone: str | None = None, form: str | None = None
+) -> float | None:
+    """Return the time written in a CSV cell, as a number or in words; an empty cell gives None."""
     if not cell or cell.isspace():
         return None
+    if form is not None and "%" in form:
+        return _seconds_in_words(cell, name, zone, form)
     try:
         result = plain_float(cell)
     except ValueError:
-        return _iso_seconds(cell, name, zone)
+        return _seconds_in_words(cell, name, zone, form)
     if not math.isfinite(result):
         raise RefusedError("bad_time", f"column {name!r} is no time: {_short(cell)}")
     return in_seconds(result, unit)
 
 
-def is_time(value: Any, *, numbers: bool) -> bool:
-    """Whether a value of JSON or a cell is a time: ISO 8601, or with ``numbers`` one from 2000 to 2099."""
+def is_time(value: Any, *, numbers: bool, form: str | None = None) -> bool:
+    """Whether a value of JSON or a cell is a time: in words, or with ``numbers`` one from 2000 to 2099."""
     try:
-        if isinstance(value, str):
+        if isinstance(value, str) and "%" not in (form or ""):
             with contextlib.suppress(ValueError):
                 value = plain_float(value)
         if isinstance(value, str):
-            _iso_seconds(value, "")
+            _seconds_in_words(value, "", "UTC", form)
             return True
         return numbers and EARLIEST <= in_seconds(number(value, "")) < LATEST
     except RefusedError:
@@ -267,6 +283,13 @@ def kind(value: Any) -> str:
     return names.get(type(value), type(value).__name__)
 
 
+def with_point(cell: str) -> str:
+    """A number with a decimal comma, and points or blanks between thousands, as others write it."""
+    whole, comma, rest = cell.strip().partition(",")
+    grouped = re.fullmatch(r"[+-]?\d{1,3}(?:[. \u00a0\u202f']\d{3})+", whole)
+    return (re.sub(r"[^\d+-]", "", whole) if grouped else whole) + (f".{rest}" if comma else "")
+
+
 def plain_float(cell: str) -> float:
     """The number that a text writes; ValueError where it writes none."""
     if "_" in cell:  # Python's own digit separator; in data it is an identifier
@@ -283,20 +306,24 @@ def _written_seconds(text: str, unit: Unit) -> float | None:
     return in_seconds(number, unit) if FIRST_NUMBER <= abs(number) < math.inf else None
 
 
-def _iso_seconds(text: str, name: str, zone: str | None = None) -> float:
+def _seconds_in_words(text: str, name: str, zone: str | None = None, form: str | None = None) -> float:
     stripped, later = text.strip(), 0.0
     for beyond, written, seconds in _BEYOND:
         stripped, count = beyond.subn(written, stripped, count=1)
         later += seconds * count
     named = _WITH_ZONE.fullmatch(stripped)
     try:
-        moment = datetime.fromisoformat(named[1] if named else stripped)
-        if moment.tzinfo is not None:
-            return moment.timestamp() + later
-        wall_time = moment.replace(tzinfo=UTC).timestamp() + later
-        return in_utc(wall_time, named[2] if named else None, zone)
-    except (ValueError, OverflowError):
-        raise RefusedError("bad_time", f"field {name!r} is no ISO 8601 time: {_short(text)}") from None
+        if form is None or "%" not in form:
+            with contextlib.suppress(ValueError):
+                moment = datetime.fromisoformat(named[1] if named else stripped)
+                if moment.tzinfo is not None:
+                    return moment.timestamp() + later
+                shown = moment.replace(tzinfo=UTC).timestamp() + later
+                return in_utc(shown, named[2] if named else None, zone)
+        shown, zone_name = wall_time(stripped, form)
+        return in_utc(shown + later, zone_name, zone)
+    except (ValueError, OverflowError) as error:
+        raise RefusedError("bad_time", f"field {name!r} is no time: {_short(text)}: {error}") from None
 
 
 def _short(text: str) -> str:

@@ -45,7 +45,7 @@ class Objects:
 
     def __init__(self, fields: Fields) -> None:
         self._fields = fields
-        self._scaled = fields.unit not in ("auto", "s")
+        self._scaled = fields.unit not in ("auto", "s") or fields.form is not None
         self._slots = {name: f"kept{i}" for i, name in enumerate(fields.keep) if name not in fields.roles}
         event = msgspec.defstruct(
             "Event",
@@ -57,7 +57,7 @@ class Objects:
         )
         self._typed: Callable[[bytes], Any] = msgspec.json.Decoder(event).decode
         # A kept field that also plays a part has no slot of its own.
-        self._simple = len(self._slots) == len(fields.keep)
+        self._simple = len(self._slots) == len(fields.keep) and fields.date is None
 
     def read(self, data: bytes) -> Parts:
         """Return the value, time, id and kept fields; raises RefusedError or UnicodeDecodeError."""
@@ -81,7 +81,9 @@ class Objects:
             return self._explain(data)
         time = event.time
         if time is not None and (time.__class__ is str or self._scaled or abs(time) >= 1e11):
-            time = time_value(time, self._fields.time, self._fields.unit, self._fields.zone)
+            time = time_value(
+                time, self._fields.time, self._fields.unit, self._fields.zone, self._fields.form
+            )
         identity = event.id
         if identity.__class__ is int:
             identity = id_value(identity, self._fields.id)
@@ -183,8 +185,11 @@ def rest_of(
     """What is beside the value: time, id and kept fields."""
     time = identity = None
     if fields.time in found:
-        value = plain_value(found[fields.time], fields.time, "bad_time")
-        time = time_value(value, fields.time, fields.unit, fields.zone)
+        moment = plain_value(found[fields.time], fields.time, "bad_time")
+        date = None if fields.date not in found else plain_value(found[fields.date], fields.date, "bad_time")
+        if date:
+            moment = f"{date} {moment or ''}"
+        time = time_value(moment, fields.time, fields.unit, fields.zone, fields.form)
     if fields.id in found:
         identity = id_value(plain_value(found[fields.id], fields.id, "wrong_type"), fields.id)
     keep = {

@@ -68,7 +68,8 @@ class TextReader:
             return [self._decoder.decode(raw) for raw in raws]
         n, given = len(raws), raws.data
         of_table = self._decoder.format in DELIMITERS and self._form.features
-        if self._decoder.format != "jsonl" and not of_table:  # nothing that a kernel reads
+        of_json = self._decoder.format == "jsonl"
+        if not ((of_json or of_table) and self._decoder.fields.plain):  # nothing that a kernel reads
             given = [b""] * n
         elif raws.refused:  # what could not be read is not ordinary
             given = [b"" if i in raws.refused else line for i, line in enumerate(given)]

@@ -95,12 +95,15 @@ def decoder_of(settings: Settings, input_format: Format) -> Decoder:
             time_field=settings.time_field,
             time_unit=settings.time_unit,
             time_zone=settings.time_zone,
+            time_format=settings.time_format,
+            date_field=settings.date_field,
             id_field=settings.id_field,
             keep=settings.kept,
             max_bytes=longest_record(settings),
             timestamp_format=settings.timestamp_format,
             pattern=settings.pattern,
             categories=settings.field_names if settings.of_categories else None,
+            decimal_comma=settings.decimal_comma,
         )
     except ValueError as error:
         raise ConfigError(str(error)) from error

@@ -126,6 +126,17 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
             "zone of times without one or with an ambiguous name, as Europe/Berlin, CET, +01:00; else UTC"
         ),
     ] = None
+    time_format: Annotated[
+        Annotated[str, Meta(pattern="^(day-first|month-first|.*%.*)$")] | None,
+        _input(
+            "how times are written: day-first or month-first (of 03/10/2014), or directives of strptime",
+            allowed="day-first, month-first or directives such as %Y%m%d",
+        ),
+    ] = None
+    date_field: Annotated[
+        Name | None, _input("field that holds the date, where the time field holds the time of day alone")
+    ] = None
+    decimal_comma: Annotated[bool, _input("numbers of a table are written 3,14")] = False
     id_field: Annotated[Name, _input("field that holds the record's id")] = "id"
     keep: Annotated[
         tuple[Name, ...], _input("fields copied from each record to its assignment, comma-separated")

@@ -64,7 +64,7 @@ class FileSource:
         self._body = 0, 0  # lines and bytes of the header
         self._clock, self._max_line = clock, max_line
         self._take = self._take_rows if self._csv else self._take_lines
-        self._input, self._follow = Input(path, follow), follow
+        self._input, self._follow = Input(path, follow, self._csv), follow
         self._whole = whole and self.seekable and not self._input.packed
         self._blank = 0  # lines that were skipped
         self._restart(0, 0)
@@ -78,6 +78,11 @@ class FileSource:
     def at_end(self) -> bool:
         """Whether no more records will ever come."""
         return self._ended and not self._blocks
+
+    @property
+    def encoding(self) -> str | None:
+        """What a table is written in that is no UTF-8 and does not say so."""
+        return self._input.encoding
 
     @property
     def seekable(self) -> bool:
@@ -342,7 +347,8 @@ class FileSource:
             data = data[:-1]
         self._done = self._line, self._offset
         if self._header_due:
-            self._use_header(data)
+            if not is_preamble(data, self._delimiter):
+                self._use_header(data)
         else:
             found.data.append(data)
             found.places.append(first)
@@ -375,6 +381,12 @@ class FileSource:
         if self.header is not None and names != self.header:
             raise SourceError(f"the new file {self.path} has another CSV header", Exit.BAD_DATA)
         self.header, self._header_due, self._body = names, False, self._done
+
+
+def is_preamble(line: bytes, delimiter: str) -> bool:
+    """Whether a line before the header is a comment, or says what is between cells, as Excel writes it."""
+    alone = line.startswith(b"#") and (line[1:2] in (b" ", b"") or delimiter.encode() not in line)
+    return alone or (line[:4].lower() == b"sep=" and len(line) < 6)
 
 
 def check_same(before: object, path: str) -> None:

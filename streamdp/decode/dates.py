@@ -1,0 +1,129 @@
+"""Times as people and programs write them beside ISO 8601: RFC 822, 10. März 2014, AM and PM."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import re
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from itertools import pairwise
+
+DAY_FIRST, MONTH_FIRST = "day-first", "month-first"
+"""What a form may be beside directives of strptime: which number of 03/10/2014 is the day."""
+
+COMPACT = {8: "%Y%m%d", 12: "%Y%m%d%H%M", 14: "%Y%m%d%H%M%S"}
+"""Forms of times that are integers, by their number of digits."""
+
+_CLEARLY = 5.0
+"""How many times as long, or as unordered, dates must be in one reading for the other to be right."""
+
+_MONTHS = {
+    "jan": 1, "ene": 1, "gen": 1, "feb": 2, "fév": 2, "fev": 2, "mar": 3, "mär": 3, "mrz": 3, "apr": 4,
+    "avr": 4, "abr": 4, "may": 5, "mai": 5, "mei": 5, "mag": 5, "jun": 6, "juin": 6, "giu": 6, "jul": 7,
+    "juil": 7, "lug": 7, "aug": 8, "aoû": 8, "ago": 8, "sep": 9, "set": 9, "oct": 10, "okt": 10, "out": 10,
+    "ott": 10, "nov": 11, "dec": 12, "dez": 12, "déc": 12, "dic": 12,
+}  # fmt: skip
+_TIME = r"""(?P<H>\d{1,2})(?:[:.](?P<M>\d\d)(?:[:.](?P<S>\d\d)(?:[.,](?P<f>\d{1,9}))?)?)?
+    (?:\s*(?:(?P<p>[ap])\.?m\.?|uhr\b))?"""
+_WRITTEN = re.compile(
+    rf"""(?:[^\W\d]{{2,}}\.?,?\s+(?=\d|[^\W\d]{{3}}))?
+    (?:(?P<a>\d{{1,4}})(?P<by>[./-])(?P<b>\d\d?)(?P=by)(?P<c>\d{{4}}|\d\d?)
+      |(?P<d>\d\d?)(?:st|nd|rd|th|\.)?(?:\s+de)?[\s/-]*(?P<n>[^\W\d]{{3,}})\.?,?(?:\s+de)?[\s/-]+(?P<y>\d{{4}}|\d\d)
+      |(?P<n2>[^\W\d]{{3,}})\.?\s+(?P<d2>\d\d?)(?:st|nd|rd|th)?,?\s+(?P<y2>\d{{4}}))
+    (?:(?:\s*,\s*|[T:]|\s+(?:at\s+|um\s+|-\s+)?){_TIME})?
+    (?:\s*(?P<z>Z|[+-]\d\d:?\d\d|[a-z]{{2,5}}(?:[+-]\d\d?(?::?\d\d)?)?|[a-z]+/[a-z_/]+))?(?:\s*\(.*\))?""",
+    re.VERBOSE | re.IGNORECASE,
+)
+_YEAR_LAST = re.compile(r"([^\W\d]{3,}\s+\d\d?)\s+(\d\d?:\d\d(?::\d\d)?)\s+(?:(\S+)\s+)?(\d{4})")
+"""As ctime writes times, without the day of the week."""
+
+CLOCK = re.compile(r"\d\d?:\d\d(?::\d\d(?:[.,]\d+)?)?(?:\s*[ap]\.?m\.?|\s*uhr)?", re.IGNORECASE)
+"""A time of day alone."""
+
+
+class AmbiguousError(ValueError):
+    """Day and month of a time, or of all times of a column, cannot be told apart."""
+
+
+def wall_time(text: str, form: str | None = None) -> tuple[float, str | None]:
+    """What a clock shows, in seconds since 1970, and the zone that is written. ValueError says what is wrong.
+
+    ``form`` is ``DAY_FIRST``, ``MONTH_FIRST``, or directives of strptime. Without one it is taken that a date
+    with points begins with its day, and AmbiguousError is raised for 03/10/2014.
+    """
+    if form is not None and "%" in form:
+        if COMPACT.get(len(text), form) != form:
+            raise ValueError(f"it is not written as {form}")
+        moment = datetime.strptime(text, form)
+        zone = None if moment.tzinfo is None else "UTC"
+        return (moment if zone else moment.replace(tzinfo=UTC)).timestamp(), zone
+    found = _WRITTEN.fullmatch(text) or _WRITTEN.fullmatch(_YEAR_LAST.sub(r"\1 \4 \2 \3", text).strip())
+    if found is None:
+        raise ValueError("it is written in no way that is known")
+    part = found.groupdict()
+    hour, half, zone = int(part["H"] or 0), part["p"], part["z"]
+    if half:
+        if not 1 <= hour <= 12:
+            raise ValueError(f"there is no hour {hour} before or after noon")
+        hour = hour % 12 + 12 * (half in "pP")
+    moment = datetime(*_date(part, form), hour, int(part["M"] or 0), int(part["S"] or 0), tzinfo=UTC)
+    shown = moment.timestamp() + float("0." + (part["f"] or "0"))
+    return shown, zone.upper() if zone and "/" not in zone else zone
+
+
+def _date(part: dict[str, str], form: str | None) -> tuple[int, int, int]:
+    """Year, month and day."""
+    if part["a"] is None:
+        name = (part["n"] or part["n2"]).casefold()
+        month = _MONTHS.get(name[:4]) or _MONTHS.get(name[:3])
+        if month is None:
+            raise ValueError(f"{name} is no month")
+        return _year(part["y"] or part["y2"]), month, int(part["d"] or part["d2"])
+    first, second, last = part["a"], int(part["b"]), part["c"]
+    if len(first) == 4:
+        return int(first), second, int(last)
+    if form is None and part["by"] != ".":
+        raise AmbiguousError(f"say --time-format {DAY_FIRST} or --time-format {MONTH_FIRST}")
+    month, day = (int(first), second) if form == MONTH_FIRST else (second, int(first))
+    return _year(last), month, day
+
+
+def _year(digits: str) -> int:
+    year = int(digits)
+    return year if len(digits) == 4 else year + (2000 if year < 69 else 1900)
+
+
+def day_or_month(values: Sequence[str]) -> str | None:
+    """Which number is the day in the dates of a column; None if it has no such dates.
+
+    A number above 12 tells, else the order of the rows, else that dates follow each other closely. Raises
+    AmbiguousError where none of these does.
+    """
+    read = {form: _times(values, form) for form in (DAY_FIRST, MONTH_FIRST)}
+    (_, fewer), (many, most) = sorted(read.items(), key=lambda each: len(each[1]))
+    if len(fewer) < len(most) or not most:
+        return many if most else None
+    day, month = read[DAY_FIRST], read[MONTH_FIRST]
+    disorder = _disorder(day), _disorder(month)
+    lasts = max(day) - min(day), max(month) - min(month)
+    longer = day if lasts[0] > lasts[1] else month
+    monthly = all(datetime.fromtimestamp(time, UTC).day == 1 for time in longer)
+    for costs, least in ((disorder, 3), (lasts, 0 if not monthly else math.inf)):
+        if max(costs) >= max(least, _CLEARLY * min(costs)) and costs[0] != costs[1]:
+            return DAY_FIRST if costs[0] < costs[1] else MONTH_FIRST
+    raise AmbiguousError
+
+
+def _times(values: Sequence[str], form: str) -> list[float]:
+    found = []
+    for value in values:
+        with contextlib.suppress(ValueError, OverflowError):
+            found.append(wall_time(value, form)[0])
+    return found
+
+
+def _disorder(times: Sequence[float]) -> int:
+    """How many rows are out of order, be the oldest or the newest first."""
+    steps = list(pairwise(times))
+    return min(sum(after < before for before, after in steps), sum(before < after for before, after in steps))

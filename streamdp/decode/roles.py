@@ -1,0 +1,188 @@
+"""Which columns (or fields of JSON) hold texts, times and ids, by their names and first values."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+from streamdp.decode.dates import CLOCK, COMPACT, DAY_FIRST, MONTH_FIRST, AmbiguousError, day_or_month
+from streamdp.decode.fields import is_time, plain_float, with_point
+
+Values = Mapping[str, Sequence[Any]]
+"""What the first records hold, by the name of the column; nothing for what is empty."""
+
+TEXTS = re.findall(
+    r"\w+",
+    "text headline headlinetext title schlagzeile überschrift ueberschrift titel titre título titulo titolo "
+    "betreff subject message msg nachricht meldung tweet body content inhalt description beschreibung "
+    "summary comment kommentar",
+)
+TIMES = re.findall(
+    r"\w+",
+    "time published publishedat pubdate publishdate publicationdate datepublished date datetime timestamp "
+    "createdat created erstelltam erstellt veröffentlichtam veröffentlicht datum zeitstempel zeitpunkt zeit "
+    "posted sent received eingang ts epoch fecha data updated updatedat modified",
+)
+IDS = (
+    "id",
+    "guid",
+    "uuid",
+    "docid",
+    "articleid",
+    "newsid",
+    "postid",
+    "tweetid",
+    "messageid",
+    "recordid",
+    "idstr",
+)
+"""Names in lower case without blanks and signs, the best first."""
+
+_SPOKEN = re.compile("time|date|stamp|datum|zeit", re.IGNORECASE)
+_CLOCKED = re.compile(r"\d:\d|^\d{9,}|\d[ap]m", re.IGNORECASE)
+"""What tells a date with a time of day, or a number since 1970, from a date alone."""
+
+_NEARLY = 0.9
+"""Share of values that must be what the column is said to hold."""
+
+_PROSE = 3.0
+"""Words of a value, on average, from which on a column is one of texts whatever its name."""
+
+_FEW = 100
+"""Values by which columns are compared."""
+
+
+class Timing(NamedTuple):
+    """The column of times, that of their dates if it is another, and how they are written."""
+
+    time: str
+    date: str | None
+    form: str | None
+
+    def __str__(self) -> str:
+        how = {DAY_FIRST: " as day/month", MONTH_FIRST: " as month/day", None: ""}.get(self.form)
+        date = "" if self.date is None else f"{self.date!r} and "
+        return f"{date}{self.time!r}{f' as dates ({self.form})' if how is None else how}"
+
+
+def text_column(columns: Values) -> tuple[str, list[str]] | None:
+    """The column that holds the texts, and others that might; None where none does."""
+    texts = {name: values[:_FEW] for name, values in columns.items() if _share(_is_text, values) >= _NEARLY}
+    named = sorted((rank, name) for name in texts if (rank := _rank(name, TEXTS)) < _rank("", TEXTS))
+    if named:
+        return named[0][1], [name for _, name in named[1:]]
+    words = {name: sum(len(text.split()) for text in found) / len(found) for name, found in texts.items()}
+    prose = {
+        name for name, found in texts.items() if words[name] >= _PROSE and 2 * len(set(found)) > len(found)
+    }
+    return (max(prose, key=lambda name: words[name]), []) if prose else None
+
+
+def time_column(
+    columns: Values, name: str | None = None, form: str | None = None, compact: bool = True
+) -> Timing | None:
+    """The column of times, or how those of the one with a ``name`` are written; None where there is none.
+
+    ``form`` is how times are written if that is known, ``compact`` says whether integers may be dates. Raises
+    AmbiguousError, with the name, where days and months cannot be told apart.
+    """
+    clocks = [each for each, values in columns.items() if _share(_is_clock, values) >= _NEARLY]
+    given = form
+    known = {
+        each: form_of(each, values, given, compact)
+        for each, values in columns.items()
+        if name in (None, each, *clocks)
+    }
+    forms = {each: form for each, form in known.items() if form is not None}
+    if not forms:
+        return None
+    best = min(forms, key=lambda each: _rank(each, TIMES))
+    if forms[best] == AMBIGUOUS:
+        raise AmbiguousError(best)
+    form = forms[best] or None
+    if clocks and not any(_CLOCKED.search(str(value)) for value in columns[best][:_FEW]):
+        clock = name if name in clocks else clocks[0]
+        return Timing(clock, best, None if form == COMPACT[8] else form)
+    return None if name in clocks else Timing(best, None, form)
+
+
+AMBIGUOUS = "ambiguous"
+"""What the form of times is where day and month cannot be told apart."""
+
+
+def form_of(name: str, values: Sequence[Any], given: str | None, compact: bool) -> str | None:
+    """How the times of a column are written, "" where no form is needed; None where it holds none.
+
+    Numbers are times only under a name that says so, and dates unless they are not ``compact``.
+    """
+    few = values[:_FEW]
+    if given is not None:
+        return given if _share(partial(is_time, numbers=False, form=given), few) >= _NEARLY else None
+    spoken = _SPOKEN.search(name) is not None or _rank(name, TIMES) < _rank("", TIMES)
+    written = [str(value) for value in values]
+    whole = COMPACT.get(len(written[0])) if spoken and compact else None
+    if whole and all(
+        value[:2] in ("19", "20") and value.isdecimal() and is_time(value, numbers=False, form=whole)
+        for value in written
+    ):
+        return whole
+    if _share(partial(is_time, numbers=spoken), few) >= _NEARLY:
+        return ""
+    for form in (DAY_FIRST, MONTH_FIRST):
+        if _share(partial(is_time, numbers=False, form=form), few) >= _NEARLY:
+            try:
+                return day_or_month(written)
+            except AmbiguousError:
+                return AMBIGUOUS
+    return None
+
+
+def id_column(columns: Values) -> str | None:
+    """The column that holds ids, all of them different."""
+    named = [name for name in columns if _plain(name) in IDS]
+    return next((name for name in named if len(set(map(str, columns[name]))) == len(columns[name])), None)
+
+
+def has_commas(columns: Values) -> bool:
+    """Whether numbers of a table whose cells are not between commas have decimal commas."""
+    return any(
+        _share(_is_number, values) == 1.0 and any("," in value for value in values)
+        for values in columns.values()
+    )
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[\W_]", "", name.casefold())
+
+
+def _rank(name: str, known: Sequence[str]) -> int:
+    """How good a name is: one that is known, has a known word, or neither."""
+    if _plain(name) in known:
+        return known.index(_plain(name))
+    words = re.findall(r"[^\W_A-Z]+|[A-Z]+(?![a-z])|[A-Z][^\W_A-Z]*", name)
+    return len(known) + min(
+        (known.index(word.lower()) for word in words if word.lower() in known), default=len(known)
+    )
+
+
+def _share(holds: Callable[[Any], bool], values: Sequence[Any]) -> float:
+    """The share of the first values of which something holds."""
+    few = values[:_FEW]
+    return sum(map(holds, few)) / len(few)
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str) and any(map(str.isalpha, value)) and not is_time(value, numbers=False)
+
+
+def _is_clock(value: Any) -> bool:
+    return isinstance(value, str) and CLOCK.fullmatch(value.strip()) is not None
+
+
+def _is_number(value: Any) -> bool:
+    try:
+        return bool(plain_float(with_point(value)) or True)
+    except ValueError:
+        return False
