@@ -17,7 +17,7 @@ from benchmarks.log_lines import LATER, SETS, log_lines
 from benchmarks.workloads import show
 from streamdp import Engine, Settings
 from streamdp.records import Record
-from streamdp.reports.diff import Change, Diff, since_in
+from streamdp.reports.diff import Change, Diff, since_in, told_of
 from streamdp.story.changes import SURPRISING
 
 Line = tuple[float, str]
@@ -104,9 +104,7 @@ def engine_of(lines: Sequence[Line], *, dated: bool = True) -> Engine:
 
 def diff_at(engine: Engine, time: float) -> Diff:
     """What has changed since a time."""
-    past = engine.past()
-    assert past is not None
-    return since_in(engine.stories(records=False), past, time)
+    return since_in(told_of(engine), time)
 
 
 def false_alarms(logs: int, first: int) -> None:
@@ -148,7 +146,7 @@ def sets() -> None:
         at = len(texts) * 3 // 5
         found = found_in(texts, at)
         heads = ("change", "nats", "before", "after", "template", "value before and after")
-        show(f"{name}: since line {at:,}", heads, [row_of(change) for change in found.surprising])
+        show(f"{name}: since line {at:,}", heads, [row_of(change) for change in found.listed])
 
 
 def row_of(change: Change) -> tuple[object, ...]:
@@ -200,7 +198,7 @@ def planted() -> None:
                 (i for i, each in enumerate(found.changes) if each.kind == kind and word in each.title), -1
             )
             told = found.changes[rank]
-            rows.append((name, kind, rank + 1, len(found.surprising), *row_of(told)[1:]))
+            rows.append((name, kind, rank + 1, len(found.listed), *row_of(told)[1:]))
     heads = ("set", "planted", "rank", "listed", "nats", "before", "after", "template", "value")
     show("planted changes", heads, rows)
 

@@ -59,8 +59,14 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def changes(folder: Path, *arguments: str) -> list[dict[str, Any]]:
     found = [json.loads(line) for line in succeed(folder, "diff", *arguments, "--json").splitlines()]
-    assert [each["surprise"] for each in found] == sorted((each["surprise"] for each in found), reverse=True)
+    keys = [(news(each), each["surprise"]) for each in found]
+    assert keys == sorted(keys, reverse=True)
     return found
+
+
+def news(change: dict[str, Any]) -> int:
+    """How large it is, where it is new and came more than once."""
+    return int(change["after"]) * (change["kind"] == "new" and change["after"] > 1)
 
 
 def refused(folder: Path, code: Exit, *arguments: str) -> str:
@@ -97,7 +103,9 @@ def test_a_table_shows_it(folder: Path) -> None:
 def test_where_nothing_changes_nothing_is_found(folder: Path, since: str) -> None:
     if since == "deploy":
         succeed(folder, "mark", "same", "deploy", "--time", f"{START}09:00:00")
-    assert b"nothing that chance does not explain" in succeed(folder, "diff", "same", "--since", since)
+    assert b"nothing is new, and chance explains the rest" in succeed(
+        folder, "diff", "same", "--since", since
+    )
 
 
 def test_two_states_are_compared(folder: Path) -> None:
@@ -141,7 +149,75 @@ def test_news_are_compared_too(tmp_path: Path) -> None:
     found = changes(tmp_path, "st", "--since", "200m")
     assert found[0]["kind"] == "new"
     assert found[0]["surprising"]
+    assert "born since, 2026-01-01T0" in succeed(tmp_path, "diff", "st", "--since", "200m").decode()
     assert {"vote", "count", "ballot", "poll"} & set(found[0]["title"].split())
+
+
+def test_an_error_never_seen_before_is_listed_however_few_units_there_are(tmp_path: Path) -> None:
+    """The mark lies an hour before the end: one unit after it says nothing by chance alone."""
+    draw, lines = random.Random(5), []
+    for second in range(0, 6 * 3600, 5):
+        texts = [f"INFO request {draw.randrange(9999)} done in {draw.randrange(90)} ms"]
+        if second >= 5 * 3600 and second % 30 == 0:
+            texts.append(f"ERROR disk {draw.randrange(9)} is full: write refused")
+        when = f"{START}{second // 3600:02}:{second // 60 % 60:02}:{second % 60:02}"
+        lines += [f"{when} {text}\n" for text in texts]
+    (tmp_path / "app.log").write_text("".join(lines))
+    run = ("consume", "app.log", "--format", "log", "--output", "out", "--state", "st", "--store", "app.db")
+    succeed(tmp_path, *run)
+    for where in ("st", "app.db"):
+        first = changes(tmp_path, where, "--since", f"{START}05:00:00")[0]
+        assert (first["kind"], first["before"], first["after"]) == ("new", 0, 120)
+        assert first["title"].startswith("disk <num> is full")
+        shown = succeed(tmp_path, "diff", where, "--since", f"{START}05:00:00").decode()
+        assert "disk <num> is full" in shown
+    late = changes(tmp_path, "st", "--since", f"{START}05:10:00")
+    assert [each for each in late if news(each)] == []  # it was seen ten minutes before
+
+
+STORIES = {"storm coast flood wave": 0, "vote count ballot poll": 500, "striker goal cup final": 560}
+"""Words of stories, and the record from which they come; the last come a few times each."""
+VOTE, CUP = ("vote", "count", "ballot", "poll"), ("striker", "goal", "cup", "final")
+
+
+def headlines(n: int = 600) -> list[dict[str, Any]]:
+    draw, found = random.Random(1), []
+    for i in range(n):
+        tale = [words for words, begin in STORIES.items() if begin <= i]
+        text = " ".join(draw.sample(tale[i % len(tale)].split(), 3))
+        found.append({"id": i, "time": 1_767_225_600 + 60 * i, "text": text})
+    return found
+
+
+@pytest.mark.parametrize("dated", [True, False])
+def test_stories_born_since_come_first_by_size(tmp_path: Path, dated: bool) -> None:
+    given = headlines()
+    for record in given:
+        if not dated:
+            del record["time"]
+    lines = [json.dumps(record) + "\n" for record in given]
+    (tmp_path / "in.jsonl").write_text("".join(lines))
+    (tmp_path / "early.jsonl").write_text("".join(lines[:490]))
+    succeed(tmp_path, "consume", "early.jsonl", "--state", "early", "--output", "before")
+    succeed(tmp_path, "mark", "early", "deploy")
+    marked = (tmp_path / "early.marks.jsonl").read_bytes()
+    for name in ("st", "news.db"):
+        (tmp_path / f"{name}.marks.jsonl").write_bytes(marked)
+    succeed(tmp_path, "consume", "in.jsonl", "--state", "st", "--store", "news.db", "--output", "out")
+    votes = sum(set(record["text"].split()) <= set(VOTE) for record in given)
+    for how in ("st --since deploy", "news.db --since deploy", "st --since-state early"):
+        first, second, *_ = changes(tmp_path, *how.split())
+        assert set(first["title"].split()) <= set(VOTE)
+        assert set(second["title"].split()) <= set(CUP)
+        assert (first["kind"], first["before"], first["after"]) == ("new", 0, votes)
+        assert "born since" in succeed(tmp_path, "diff", *how.split()).decode()
+
+
+def test_news_are_listed_where_nothing_is_remembered_from_before(tmp_path: Path) -> None:
+    (tmp_path / "in.jsonl").write_text("".join(json.dumps(record) + "\n" for record in headlines()))
+    succeed(tmp_path, "consume", "in.jsonl", "--state", "st", "--output", "out", retain="64")
+    new = [each for each in changes(tmp_path, "st", "--since", "110m") if news(each)]
+    assert set(new[0]["title"].split()) <= set(VOTE)
 
 
 # ---------------------------------------------------------------- figures

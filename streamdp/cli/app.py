@@ -307,7 +307,7 @@ def diff(
     every: Annotated[bool, typer.Option("--all", help="also what chance explains")] = False,
     json: Annotated[bool, typer.Option("--json", help="as JSON lines, what chance explains too")] = False,
 ) -> None:
-    """Say what has changed since a time, a mark or another state, the most surprising first."""
+    """Say what has changed since a time, a mark or another state: what is new first, by size."""
     from streamdp.cli.diff import diff
 
     diff(state, since, since_state, every=every, as_json=json)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 import time as clocks
 from collections.abc import Iterable
@@ -17,8 +18,7 @@ from streamdp.errors import ConfigError, Exit
 from streamdp.reports import diff as diffs
 from streamdp.reports.diff import Change, Diff
 from streamdp.reports.marks import Mark, add_mark, moment_of, since_of
-from streamdp.reports.source import open_state
-from streamdp.story.clock import HOUR, Clock
+from streamdp.story.clock import HOUR
 from streamdp.story.story import iso
 
 IN_TABLE = 30
@@ -35,43 +35,37 @@ def diff(state: str, since: str | None, since_state: str | None, *, every: bool,
     if since_state is not None:
         found = diffs.since_state(state, since_state)
     else:
-        found = diffs.since(state, since_of(state, since or "", lambda: _clock(state)))
+        told = diffs.told_at(state)
+        found = diffs.since_in(told, since_of(state, since or "", lambda: told.stories.clock))
     if as_json:
         for change in found.changes:
             row = msgspec.structs.asdict(change) | {"surprising": change.surprising}
             sys.stdout.write(msgspec.json.encode(row).decode() + "\n")
         return
-    chosen = found.changes if every else found.surprising
+    chosen = found.changes if every else found.listed
     if chosen:
         console().print(_table(found, chosen[:IN_TABLE]), highlight=False)
     else:
-        print(f"{_title(found)}: nothing that chance does not explain")
+        print(f"{_title(found)}: nothing is new, and chance explains the rest")
     if len(chosen) > IN_TABLE:
         say(f"{len(chosen) - IN_TABLE:,} changes not shown (--json has all)")
-    small = sum(change.kind == "new" for change in found.changes if not change.surprising)
-    if small and not every:
-        say(f"{small:,} more {found.nouns} are new, which chance explains (--all shows them)")
+    once = sum(change.kind == "new" for change in found.changes if not change.listed)
+    if once and not every:
+        say(f"{once:,} more {found.nouns} of one record are new (--all shows them)")
 
 
 def mark(state: str, name: str, time: str | None) -> None:
     """Write a mark beside a state. Raises StreamdpError."""
-    clock = _clock(state)
+    clock = diffs.told_at(state).stories.clock
     now = clocks.time()
     if time is not None:
         moment, why = moment_of("--time", time, clock) or 0.0, "as was asked for"
     elif clock.dated and abs(now - clock.time) <= LIVE:
         moment, why = now, "which is now"
     else:
-        moment, why = clock.time, "the newest record in the state"
+        moment, why = math.nextafter(clock.time, math.inf), "the newest record in the state"
     add_mark(state, Mark(name, moment))
     say(f"{name} is {_when(moment, dated=clock.dated)}, {why}")
-
-
-def _clock(state: str) -> Clock:
-    header, engine = open_state(state)
-    if header.ended:
-        engine.finish()
-    return engine.stories(records=False).clock
 
 
 def _when(moment: float, *, dated: bool) -> str:
@@ -94,7 +88,7 @@ def _table(found: Diff, changes: Iterable[Change]) -> Table:
         table.add_row(
             change.kind,
             str(change.label),
-            Text("\n".join(map(printable, _said(change, dated=found.dated)))),
+            Text("\n".join(map(printable, _said(change, found)))),
             f"{change.before:,}",
             f"{change.after:,}",
             f"{change.surprise:,.0f}",
@@ -102,7 +96,7 @@ def _table(found: Diff, changes: Iterable[Change]) -> Table:
     return table
 
 
-def _said(change: Change, *, dated: bool) -> Iterable[str]:
+def _said(change: Change, found: Diff) -> Iterable[str]:
     """What there is to say of a change, line by line."""
     yield change.title
     if change.hole is not None:
@@ -111,8 +105,11 @@ def _said(change: Change, *, dated: bool) -> Iterable[str]:
     if change.levels and change.hole is None:
         yield "  " + ", ".join(f"{name} {count:,}" for name, count in change.levels.items())
     if change.kind == "new":
-        if dated and change.first_time is not None:
-            yield f"  first {iso(change.first_time)}"
+        when = f" {iso(change.first_time)}" if found.dated else ""
+        if found.nouns != "templates":
+            yield f"  born since{',' if when else ''}{when}"
+        elif when:
+            yield f"  first{when}"
         for sign, line in ((" ", change.line_before), (">", change.line), (" ", change.line_after)):
             if line:
                 yield f"  {sign} {line}"

@@ -21,7 +21,7 @@ FRESH = 1.0
 
 
 class ChangeList(msgspec.Struct, frozen=True, kw_only=True):
-    """Some changes, the most surprising first; ``total`` counts those that match.
+    """Some changes, what is new first, then the most surprising; ``total`` counts those that match.
 
     What is before them begins at ``begin`` and ends at ``until``; what is after begins at ``since`` and ends
     at ``end``: in seconds, or in records where these have no times (not ``dated``).
@@ -37,8 +37,8 @@ class ChangeList(msgspec.Struct, frozen=True, kw_only=True):
 
     @classmethod
     def of(cls, found: Diff, start: int, most: int, *, every: bool) -> ChangeList:
-        """Those that are far from what chance does, or all of them, from one on."""
-        chosen = found.changes if every else found.surprising
+        """Those that are new or far from what chance does, or all of them, from one on."""
+        chosen = found.changes if every else found.listed
         times = {name: float(getattr(found, name)) for name in ("begin", "until", "since", "end")}
         return cls(changes=chosen[start : start + most], total=len(chosen), dated=found.dated, **times)
 
@@ -52,7 +52,7 @@ class Changed:
         self._told: tuple[float, Told] | None = None
 
     async def show(self, request: Request) -> Response:
-        """Changes, the most surprising first."""
+        """Changes: what is new first, by size, then the most surprising."""
         text = request.query_params.get("since")
         if not text:
             raise AskError(400, "since: a time (ISO 8601), so long ago (6h, 2d), or a mark")
@@ -86,4 +86,4 @@ class Changed:
 
 def _since(told: Told, state: str | None, text: str) -> Diff:
     """What has changed since a time, or a mark beside the state. Raises StreamdpError."""
-    return since_in(told.stories, told.past, since_of(state, text, lambda: told.stories.clock, "since"))
+    return since_in(told, since_of(state, text, lambda: told.stories.clock, "since"))

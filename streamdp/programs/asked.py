@@ -117,7 +117,7 @@ class OfPath:
         """What has changed since a time or a mark."""
         told = told_of(self._state().engine)
         time = since_of(self._path, since, lambda: told.stories.clock, "since")
-        return ChangeList.of(since_in(told.stories, told.past, time), start, most, every=every)
+        return ChangeList.of(since_in(told, time), start, most, every=every)
 
     def where(self, text: str) -> Where:
         """Where a text would go."""

@@ -109,7 +109,7 @@ def change_list(found: ChangeList, start: int) -> Told:
     last = start + len(found.changes)
     return {
         "what": f"{len(found.changes)} of {found.total:,} changes from {since} to {end}, compared with "
-        f"{begin} to {until}, the most surprising first; surprise in nats. {QUOTED}",
+        f"{begin} to {until}, what is new first, then the most surprising; surprise in nats. {QUOTED}",
         "changes": [
             {
                 "kind": each.kind,

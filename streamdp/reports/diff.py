@@ -1,4 +1,4 @@
-"""What has changed in a stream since a time, or since another state of it: the most surprising first."""
+"""What has changed in a stream since a time, or since another state of it: what is new first, by size."""
 
 from __future__ import annotations
 
@@ -14,10 +14,11 @@ from streamdp.engine import Engine
 from streamdp.errors import Exit
 from streamdp.lines.holes import Bins, Past
 from streamdp.lines.values import LEVEL
+from streamdp.records.stored import store_version
 from streamdp.reports.source import open_state
+from streamdp.reports.store import StoreStories
 from streamdp.story.answers import StoriesError
 from streamdp.story.changes import SURPRISING, of_kinds, of_values
-from streamdp.story.clock import Clock
 from streamdp.story.story import Stories, Story
 
 Kind = Literal["new", "surged", "fewer", "silent", "gone", "changed"]
@@ -33,10 +34,10 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
     """Something that is other than it was.
 
     ``before`` and ``after`` count records. ``surprise`` is how improbable it is that nothing has changed, in
-    nats, with all that was compared taken into account; it is 0 where that is likely. ``kind`` is "gone" for
-    what is not remembered any more. ``line`` is the first of a template, with the ones around it as far as
-    they are known; "" where not. Of what has changed in a hole, ``hole`` is how the template shows it, and
-    ``values`` are values with their shares before and after.
+    nats, with all that was compared taken into account; it is 0 where that is likely. ``kind`` is "new" for
+    what was never seen before, and "gone" for what is not remembered any more. ``line`` is the first of a
+    template, with the ones around it as far as they are known; "" where not. Of what has changed in a hole,
+    ``hole`` is how the template shows it, and ``values`` are values with their shares before and after.
     """
 
     kind: Kind
@@ -58,9 +59,21 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
         """Whether it is far from what chance does."""
         return self.surprise >= SURPRISING
 
+    @property
+    def listed(self) -> bool:
+        """Whether people are told: it is far from what chance does, or new and came more than once."""
+        return self.surprising or self.news > 0
+
+    @property
+    def news(self) -> int:
+        """Records of what is new and came more than once, else 0."""
+        return self.after if self.kind == "new" and self.after > 1 else 0
+
 
 class Diff(NamedTuple):
-    """Changes, the most surprising first; what is before them ends at ``until``, what is after at ``end``.
+    """Changes: what is new and came more than once, by size, then the others, the most surprising first.
+
+    What is before them ends at ``until``, what is after at ``end``.
 
     Both are in seconds, or in records where these have no times (not ``dated``), and what is after begins at
     ``since``; ``begin`` is how far back what is before is known.
@@ -75,20 +88,25 @@ class Diff(NamedTuple):
     nouns: str
 
     @property
-    def surprising(self) -> list[Change]:
-        """Those that are far from what chance does."""
-        return [change for change in self.changes if change.surprising]
+    def listed(self) -> list[Change]:
+        """Those that people are told of."""
+        return [change for change in self.changes if change.listed]
 
 
 class Told(NamedTuple):
-    """A stream: its stories, and counts of their records."""
+    """A stream: its stories, counts of their records, and the stories that ended."""
 
     stories: Stories
     past: Past
+    ended: Stories
 
 
-def _read(state: str | Path) -> Told:
-    header, engine = open_state(state)
+def told_at(path: str | Path) -> Told:
+    """What a state or a store knows of its past. Raises StreamdpError."""
+    if store_version(path):
+        store = StoreStories(path)
+        return Told(found := store.stories(), _of_records(*store.placed(), found), store.stories(closed=True))
+    header, engine = open_state(path)
     if header.ended:
         engine.finish()
     return told_of(engine)
@@ -97,16 +115,16 @@ def _read(state: str | Path) -> Told:
 def told_of(engine: Engine) -> Told:
     """What an engine knows of its past. Raises StoriesError where it has seen no records."""
     found = engine.stories(records=False)
-    return Told(found, engine.past() or _of_retained(engine, found.clock))
+    past = engine.past() or _of_records(*engine.lately(), found)
+    return Told(found, past, engine.stories(closed=True, records=False))
 
 
-def _of_retained(engine: Engine, clock: Clock) -> Past:
-    """The same of records that are no lines of a log: as far as they are retained."""
-    labels, times = engine.lately()
-    dated = clock.dated and times is not None
-    places = times if dated and times is not None else engine.seq - len(labels) + np.arange(len(labels))
+def _of_records(labels: np.ndarray, times: np.ndarray | None, stories: Stories) -> Past:
+    """Counts of the latest records, as far as they are known: of their labels and times."""
+    dated = stories.clock.dated and times is not None
+    places = times if dated and times is not None else stories.records - len(labels) + np.arange(len(labels))
     if not len(labels):
-        raise StoriesError("the state holds no records", Exit.NO_INPUT)
+        raise StoriesError("no records are known", Exit.NO_INPUT)
     length = max(float(places.max() - places.min()) / UNITS, 1e-9 if dated else 1.0)
     units = np.floor(places / length).astype(np.int64)
     names, which = np.unique(labels, return_inverse=True)
@@ -120,12 +138,17 @@ def _of_retained(engine: Engine, clock: Clock) -> Past:
 
 def since(state: str | Path, time: float) -> Diff:
     """What has changed since a time, in seconds, or a number of records. Raises StreamdpError."""
-    told = _read(state)
-    return since_in(told.stories, told.past, time)
+    return since_in(told_at(state), time)
 
 
-def since_in(stories: Stories, past: Past, time: float) -> Diff:
-    """The same of stories and counts at hand."""
+def since_in(told: Told, time: float) -> Diff:
+    """The same of a stream at hand.
+
+    Stories that began since then are new, however little is remembered from before.
+    """
+    past, dated = told.past, told.past.dated
+    began = {s.label: (s, s.began if dated else s.first_seq) for s in (*told.ended, *told.stories)}
+    born = {label: story for label, (story, at) in began.items() if at is not None and at >= time}
     units = past.counts.shape[1]
     starts = (past.first + np.arange(units)) * past.length
     after = starts >= time
@@ -134,24 +157,26 @@ def since_in(stories: Stories, past: Past, time: float) -> Diff:
     before = starts + past.length <= time
     if not after.any():
         raise StoriesError("nothing has come since", Exit.NO_INPUT)
-    if not before.any():
-        raise StoriesError("the state remembers nothing from before that", Exit.NO_INPUT)
+    if not (before.any() or born):
+        raise StoriesError("nothing is remembered from before that", Exit.NO_INPUT)
     used = before | after
     bins = {
         label: [Bins(each.names, each.counts[:, used]) for each in own] for label, own in past.bins.items()
     }
     half = msgspec.structs.replace(past, counts=past.counts[:, used], bins=bins)
-    bounds = starts[0], starts[before][-1] + past.length, starts[after][0], starts[-1] + past.length
-    return _compared(Told(stories, half), after[used], bounds, {})
+    until = starts[before][-1] + past.length if before.any() else time
+    bounds = min(starts[0], until), until, starts[after][0], starts[-1] + past.length
+    return _compared(told._replace(past=half), after[used], bounds, {}, born)
 
 
 def since_state(state: str | Path, other: str | Path) -> Diff:
     """What is other than in another state: an earlier one of the stream, or of a stream like it.
 
-    Clusters are found again by their titles, templates by how they read. Where the other state ends inside
-    the history of this one, what came before is left out here. Raises StreamdpError.
+    Clusters are found again by their labels and first records, else by their titles; templates by how they
+    read. Where the other state ends inside the history of this one, what came before is left out here. Raises
+    StreamdpError.
     """
-    told, old = _read(state), _read(other)
+    told, old = told_at(state), told_at(other)
     longest = max(told.past.length, old.past.length)
     past, was = _by(told.past, longest), _by(old.past, longest)
     starts = (past.first + np.arange(past.counts.shape[1])) * past.length
@@ -159,14 +184,17 @@ def since_state(state: str | Path, other: str | Path) -> Diff:
     later = starts >= end - was.length
     if not later.any() or past.dated != was.dated:
         later = np.ones(len(starts), bool)
-    numbers = {story.title: story.label for story in told.stories}
-    gone: dict[int, Story] = {}
+    titles = {story.title: story.label for story in told.stories}
+    same = {_first_of(story): story.label for story in told.stories if not story.template}
+    numbers, gone = dict[int, int](), dict[int, Story]()
     for story in old.stories:
-        if story.title not in numbers:
-            numbers[story.title] = -1 - len(gone)
-            gone[numbers[story.title]] = story
+        number = same.get(_first_of(story), titles.get(story.title, -1 - len(gone)))
+        numbers[story.label] = number
+        if number < 0:
+            gone[number] = story
+    born = {s.label: s for s in told.stories if s.label not in set(numbers.values())}
     counts = _beside(
-        _by_number(was, {s.label: numbers[s.title] for s in old.stories}),
+        _by_number(was, numbers),
         _by_number(past, {label: label for label in past.labels.tolist()}),
         (was.counts.shape[1], later),
     )
@@ -176,7 +204,12 @@ def since_state(state: str | Path, other: str | Path) -> Diff:
         past, labels=labels, counts=np.stack([counts[label] for label in labels.tolist()]), bins={}
     )
     bounds = was.first * was.length, end, starts[later][0], starts[-1] + past.length
-    return _compared(told._replace(past=joined), after, bounds, gone)
+    return _compared(told._replace(past=joined), after, bounds, gone, born)
+
+
+def _first_of(story: Story) -> tuple[int, int, float | None]:
+    """What tells a story from those of other streams."""
+    return story.label, story.first_seq, story.began
 
 
 def _by(past: Past, length: float) -> Past:
@@ -205,9 +238,13 @@ def _beside(
 
 
 def _compared(
-    told: Told, after: np.ndarray, bounds: tuple[float, float, float, float], gone: Mapping[int, Story]
+    told: Told,
+    after: np.ndarray,
+    bounds: tuple[float, float, float, float],
+    gone: Mapping[int, Story],
+    born: Mapping[int, Story],
 ) -> Diff:
-    past = told.past
+    past, unseen = told.past, dict(born)
     stories = {story.label: story for story in told.stories} | dict(gone)
     tails, more = of_kinds(past.counts, after)
     holes = list(_holes(past, after))
@@ -218,15 +255,18 @@ def _compared(
         if label in stories:
             k0, k1 = (int(past.counts[row, which].sum()) for which in (~after, after))
             kind: Kind = "surged" if more[row] else "fewer"
-            if k0 == 0 or k1 == 0:
-                kind = "new" if k0 == 0 else "gone" if label in gone else "silent"
+            if unseen.pop(label, None) is not None:
+                kind, k0, k1 = "new", 0, stories[label].size
+            elif k1 == 0:
+                kind = "gone" if label in gone else "silent"
             surprise = -float(tails[row]) - math.log(kinds)
             changes.append(_of_kind(stories[label], past, kind, (k0, k1), surprise))
     for label, at, logs in holes:
         if label in stories:
             surprise = -float(logs.min()) - math.log(values)
             changes.append(_of_hole(stories[label], past, at, logs, after, surprise))
-    changes.sort(key=lambda change: (-change.surprise, change.label, change.hole or ""))
+    changes += [_of_kind(story, past, "new", (0, story.size), 0.0) for story in unseen.values()]
+    changes.sort(key=lambda each: (-each.news, -each.surprise, each.label, each.hole or ""))
     return Diff(changes, *bounds, past.dated, told.stories.nouns)
 
 

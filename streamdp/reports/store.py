@@ -172,6 +172,13 @@ class StoreStories:
                 for row in self._store.execute(query, (label,)):
                     yield label, record_of(row)
 
+    def placed(self) -> tuple[np.ndarray, np.ndarray | None]:
+        """The labels of all records that the store holds, and their times where all have one."""
+        with self._sound():
+            rows = self._store.execute("SELECT label, time FROM records ORDER BY seq").fetchall()
+            times = np.array([time for _, time in rows], float)
+            return np.array([label for label, _ in rows], np.int64), None if np.isnan(times).any() else times
+
     def search(self, words: Sequence[str]) -> set[int]:
         """The stories of which some record holds all words."""
         with self._sound():

@@ -100,7 +100,7 @@ class Service:
         return self.stands
 
     async def changes(self, request: Request) -> Response:
-        """Changes since a time or a mark, the most surprising first."""
+        """Changes since a time or a mark, what is new first, then the most surprising."""
         self._open()
         return await self._page.changed.show(request)
 

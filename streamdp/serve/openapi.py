@@ -133,7 +133,7 @@ OPERATIONS = (
     Operation(
         "/v1/changes",
         "get",
-        "Say what has changed since a time or a mark, the most surprising first",
+        "Say what has changed since a time or a mark, what is new first, then the most surprising",
         {JSON: ChangeList},
         (400, 409, 422, 503),
         {
