@@ -109,9 +109,10 @@ class DoorWatch(Watch):
         call = self._live.page.hub.call
         self._door = Door(run.journal, id_of, stored.answers, call, self._within)
         run.hindered = self._hinder
-        self._ids, self._run, self._end = id_of, run, run.journal.records
+        self._ids, self._end = id_of, run.journal.records
         self._from = _held(run.source.positions()["line"], run.sinks.store.waiting)
         self._stands = Stands(self._door, stored, outputs.store, outputs.state, of_text, run.settings)
+        self._run = run  # the last: what else is here is used once there is a run
 
     def hindrance(self) -> str | None:
         """Why no records are taken; None where they are."""
@@ -119,8 +120,8 @@ class DoorWatch(Watch):
 
     def beat(self, engine: Engine, reader: Reader, answered: int) -> None:
         """Open the door, or say how far the stream has come."""
-        if self._full:
-            return  # what was read is not answered yet
+        if self._run is None or self._full:
+            return  # the run is not open yet, or what was read is not answered
         line = reader.source.positions()["line"]
         if not self._caught_up and line >= self._end:
             self._caught_up = True

@@ -179,6 +179,14 @@ def _check_kinds(outputs: Outputs, kept: Mapping[str, Any]) -> None:
             )
 
 
+def _holds_just(path: str, header: bytes) -> bool:
+    """Whether a file holds a header, and nothing else: the start of a run was cut off."""
+    if not header or not os.path.isfile(path):
+        return False
+    with open(path, "rb") as file:
+        return file.read(len(header) + 1) == header
+
+
 class Sinks:
     """The output, the dead letters and the events; files and topics alike go on where a snapshot was.
 
@@ -211,7 +219,9 @@ class Sinks:
         self._lines = lines_for(outputs, settings, place, keep)
         if outputs.output_topic is None:
             left, beginnings = kept.get("output"), self._lines.beginnings
-            self.output = FileSink(outputs.output, left, beginnings=beginnings, **how)
+            cut_off = resumed is None and _holds_just(outputs.output, self._lines.header)
+            how_written = {**how, "overwrite": outputs.overwrite or cut_off}
+            self.output = FileSink(outputs.output, left, beginnings=beginnings, **how_written)
         else:
             self.output = KafkaSink(outputs.output_topic, resume=kept.get("output"), **to)
         left = kept.get("rejects")

@@ -63,5 +63,18 @@ def store_version(path: str | Path) -> int | None:
         return None
 
 
+def holds_nothing(path: str | Path) -> bool:
+    """Whether a store was made, or begun, and nothing was written to it."""
+    try:
+        with contextlib.closing(_opened(path)) as store:
+            tables = {name for (name,) in store.execute("SELECT name FROM sqlite_master")}
+            if tables and version_of(store) is None:
+                return False
+            written = tables & {"records", "events", "corrections"}
+            return not any(store.execute(f"SELECT 1 FROM {name} LIMIT 1").fetchone() for name in written)  # noqa: S608
+    except sqlite3.Error:
+        return False
+
+
 def _opened(path: str | Path) -> sqlite3.Connection:
     return sqlite3.connect(f"{Path(path).absolute().as_uri()}?mode=ro", uri=True, check_same_thread=False)

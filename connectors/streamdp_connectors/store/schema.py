@@ -7,7 +7,7 @@ import sqlite3
 from pathlib import Path
 
 from streamdp.errors import Exit
-from streamdp.records.stored import APPLICATION, VERSION, refuse_programs, store_version
+from streamdp.records.stored import APPLICATION, VERSION, holds_nothing, refuse_programs, store_version
 from streamdp_connectors.protocol import SinkError
 
 TABLES = """
@@ -89,11 +89,12 @@ CREATE VIRTUAL TABLE records_text USING fts5(text, content='records', content_ro
 def open_store(path: str, *, search: bool, overwrite: bool, resumed: bool) -> sqlite3.Connection:
     """Open a store to write, and make it of an empty file. Raises SinkError.
 
-    A file that is there is refused unless a state goes on with it (``resumed``), or it may be replaced.
+    A file that is there is refused unless a state goes on with it (``resumed``), or it may be replaced, as
+    one may that holds nothing: the start of a run was cut off.
     """
     exists = os.path.getsize(path) > 0
     if exists and not resumed:
-        if not overwrite:
+        if not overwrite and not holds_nothing(path):
             raise SinkError(
                 f"{path} exists: --overwrite replaces it, --state continues an earlier run",
                 Exit.CANNOT_CREATE,
@@ -137,6 +138,8 @@ def check(path: str) -> None:
     if not os.path.exists(path) or (os.path.isfile(path) and os.path.getsize(path) == 0):
         return
     version = store_version(path)
+    if version is None and holds_nothing(path):
+        return
     if version is None:
         raise SinkError(f"{path} is no store of streamdp: name another file", Exit.BAD_DATA)
     if version > VERSION:
