@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import math
 import subprocess
 import sys
@@ -89,6 +90,30 @@ def test_strings_of_environment_and_flags_are_converted() -> None:
     assert (settings.max_words, settings.forget, settings.stem, settings.seed) == (500, 1.0, "none", 0)
     assert load({"keep": ""}, environ, None).keep == ()
     assert load({"keep": ("a",)}, environ, None).keep == ("a",)
+
+
+NUMBERS = [".7", "5.", "+5", "1e3", "1E+2", " 3 ", "1_000", "007", "-0.", "\t2.5\n"]
+
+
+@pytest.mark.parametrize("text", NUMBERS)
+def test_numbers_are_read_as_python_reads_them(text: str) -> None:
+    wanted = float(text) or 0.0
+    name = "concentration" if wanted else "temper"
+    assert getattr(load({name: text}, {}, None), name) == wanted
+    assert getattr(load({}, {f"STREAMDP_{name.upper()}": text}, None), name) == wanted
+    write(f"{name} = {json.dumps(text)}\n")
+    assert getattr(load({}, {}, None), name) == wanted
+    if wanted.is_integer() and wanted > 0:
+        assert load({"retain": text}, {}, None).retain == wanted
+
+
+@pytest.mark.parametrize(
+    "text", [".", "5..", "0x10", "1__0", "1,5", "nan", "inf", "1e999", "-.7", "5. 1", "e3"]
+)
+def test_what_is_no_number_is_refused_as_it_was_written(text: str) -> None:
+    told = f"{text!r} is not allowed, must be a finite number, above 0, or auto"
+    assert error({"concentration": text}) == f"flag --concentration: {told}"
+    assert error(environ={"STREAMDP_CONCENTRATION": text}).endswith(told)
 
 
 def test_auto_sets_back_what_a_lower_layer_set() -> None:

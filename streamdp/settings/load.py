@@ -228,7 +228,10 @@ def _read_toml(file: str) -> dict[str, Any]:
 
 
 def _value(value: Any, field: Option, place: str, *, strict: bool = False) -> Any:
-    """``value`` in the option's type; when not ``strict``, numbers and truth values may be strings."""
+    """``value`` in the option's type; when not ``strict``, whole numbers and truth values may be strings.
+
+    Other numbers may be strings anywhere, as Python writes them: TOML itself has no ``.7``.
+    """
     wanted = value
     if isinstance(wanted, str) and field.setting:
         wanted = wanted.strip()
@@ -241,11 +244,21 @@ def _value(value: Any, field: Option, place: str, *, strict: bool = False) -> An
     try:
         converted = msgspec.convert(wanted, field.type, strict=strict)
     except msgspec.ValidationError:
-        converted = math.nan
+        converted = _as_python_reads(wanted, field, strict)
     # NaN passes no comparison and infinity passes most, so both are refused here, by name.
     if isinstance(converted, float) and not math.isfinite(converted):
         raise ConfigError(f"{place}: {_shown(value)} is not allowed, must be {field.allowed}")
     return converted
+
+
+def _as_python_reads(wanted: Any, field: Option, strict: bool) -> Any:
+    """A number that JSON would write otherwise, such as ``.7``, ``5.`` or ``1_000``; NaN where it is none."""
+    try:
+        return (
+            msgspec.convert(float(wanted), field.type, strict=strict) if isinstance(wanted, str) else math.nan
+        )
+    except ValueError:  # what msgspec raises, too
+        return math.nan
 
 
 def _one_line(name: str) -> str:
