@@ -91,7 +91,14 @@ class Shard:
         A part is a number that no other cluster of any shard has. What the shard refuses goes on without
         one, to be refused with all the stream's rejects.
         """
-        answers = self.engine.advance(records)
+        # answers are told apart by their positions, which records may share: give each its own
+        own = [
+            msgspec.structs.replace(record, position={**record.position})
+            if isinstance(record, Record)
+            else record
+            for record in records
+        ]
+        answers = self.engine.advance(own)
         if self.engine.kind == "vectors":
             raise ConfigError("shards are for texts and categories")
         parts = {
@@ -100,10 +107,10 @@ class Shard:
             if isinstance(line, Assignment) and not line.revision
         }
         return [
-            msgspec.structs.replace(record, part=parts.get(id(record.position)))
+            msgspec.structs.replace(record, part=parts.get(id(mine.position)))
             if isinstance(record, Record)
             else record
-            for record in records
+            for record, mine in zip(records, own, strict=True)
         ]
 
 

@@ -54,6 +54,36 @@ def with_parts(records: Sequence[Record], shards: int) -> list[Record]:
     return [record for record in found if isinstance(record, Record)]
 
 
+@pytest.mark.parametrize("batch", [1, 100])
+def test_records_that_share_one_position_have_parts_of_their_own(batch: int) -> None:
+    records, truth = stream(400)
+    refused = Reject({}, "invalid_json", "not JSON", b"")
+    apart: list[Any] = []
+    for i, record in enumerate(records):  # rejects of the source, and a record that only the engine refuses
+        apart += [
+            record,
+            *([refused] if i % 7 == 0 else []),
+            *([Record("", {"record": -i})] if i % 5 == 0 else []),
+        ]
+    shared, place = list[Any](), dict[str, Any]()
+    for record in apart:
+        shared.append(
+            msgspec.structs.replace(record, position=place) if isinstance(record, Record) else record
+        )
+    labels = []
+    for given in (apart, shared):
+        sharded = Sharded(SETTINGS, 3)
+        parts = [
+            part for at in range(0, len(given), batch) for part in sharded.with_parts(given[at : at + batch])
+        ]
+        assert [part.position for part in parts] == [each.position for each in given]
+        labels.append([part.part for part in parts if isinstance(part, Record)])
+    assert labels[0] == labels[1]
+    kept = [part for part in labels[1] if part is not None]
+    assert len(kept) == len(truth)
+    assert len(set(kept)) > 20
+
+
 # ---------------------------------------------------------------- decisions that refer to a batch
 
 
