@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import itertools
 import math
 import random
@@ -25,7 +26,7 @@ from streamdp.records import Answers, Record
 from streamdp.settings import Settings
 from streamdp.sharding import Sharded
 from streamdp.state.corrections import Correction, CorrectionError
-from streamdp.streams.constraints import Known, clusters_by_hypothesis, keep, obey
+from streamdp.streams.constraints import Known, clusters_by_hypothesis, keep, obey, obey_pin
 from streamdp.streams.corrections import Side
 
 # ---------------------------------------------------------------- against enumeration
@@ -103,13 +104,17 @@ PINNED = {
 }
 
 
+@pytest.mark.parametrize("after", [2, 3])
 @pytest.mark.parametrize("prior", PINNED)
-def test_a_pinned_story_never_closes_and_the_beam_stays_exact(prior: str) -> None:
-    """Two silences end every other cluster; what joins the pinned one after them is weighed as defined."""
+def test_a_pinned_story_never_closes_and_the_beam_stays_exact(prior: str, after: int) -> None:
+    """Two silences end every other cluster; what joins the pinned one after them is weighed as defined.
+
+    Of the clusterings of the first records all stay that have the records of the story in it.
+    """
     family, times = PINNED[prior], [0.0, 0.5, 1.0, 30.0, 30.5, 31.0, 31.5, 60.0]
     if not prior.endswith("seconds"):
         times = [float(i) for i in range(len(times))]
-    dense, problem = family in DENSE, pair(prior, family, 8 * WIDTH)
+    dense, problem = family in DENSE, pair(prior, family, 16 * WIDTH)
     records, _ = random_stream(np.random.default_rng(5), len(times), dense, WORDS)
     records = [shaped(family, each) for each in records]
     beam, labels = problem.search(), list[int]()
@@ -118,18 +123,21 @@ def test_a_pinned_story_never_closes_and_the_beam_stays_exact(prior: str) -> Non
             labels.append(int(out.answers["label"][0]))
             for row in out.revisions[: out.counters.revisions]:
                 labels[int(row["seq"])] = int(row["label"])
-        if i == 1:
-            assert not [*keep(beam, np.arange(len(beam.log_joints)) == beam.head, with_events=False)]
+        if i == after - 1:
+            known = Known.of(beam, np.array(labels), 0)
+            story = known.side(False, [labels[0]])
+            kept = obey_pin(beam, story, clusters_by_hypothesis(beam, known), known)
+            assert not [*keep(beam, kept, with_events=False)]
             beam.pin({labels[0]})
-            began = founders_of(labels)
     naive = problem.naive
     given = records, times, naive.prior, naive.family, fixed_views(naive.base, records)
     pinned, free = (
-        {z: joint for z, joint in log_joints(*given, keys).items() if z[:2] == began} for keys in ({0}, ())
+        {z: joint for z, joint in log_joints(*given, keys).items() if not any(z[i] for i in story.seqs)}
+        for keys in ({0}, ())
     )
     np.testing.assert_allclose(sorted(beam.log_joints), sorted(pinned.values()), rtol=1e-10, atol=1e-9)
     assert pinned[founders_of(labels)] == pytest.approx(max(pinned.values()), abs=1e-9)
-    assert len(free) < len(pinned) < 8 * WIDTH
+    assert len(free) < len(pinned) < 16 * WIDTH
 
 
 # ---------------------------------------------------------------- in an engine
@@ -174,6 +182,36 @@ def refusal(engine: Engine, what: Any, *stories: int, **more: Any) -> str:
         correct(engine, what, *stories, **more)
     assert engine.dumps() == before
     return caught.value.message
+
+
+@pytest.mark.parametrize("family", ["texts", "vectors"])
+def test_pinning_drops_only_hypotheses_that_differ_on_the_story(family: str) -> None:
+    """Before a look is due, which would decide everything."""
+    settings: dict[str, Any] = {"beam": 8, "concentration": 0.5}
+    engine = Engine(Settings(**settings), with_events=True)
+    engine.advance(stories_of(23, 2))
+    if family == "vectors":
+        rng = np.random.default_rng(3)
+        more = {"prior": "crp", "likelihood": "gaussian", "variance": 1.0, "mean_variance": 4.0}
+        engine = Engine(Settings(**settings, **more), with_events=True)
+        engine.advance([*(rng.normal(size=(23, 2)) + 2.0 * rng.integers(0, 3, (23, 1)))])
+    found = []
+    for story in largest(engine):
+        other = copy.deepcopy(engine)
+        stream, search = other.stream(), other.search
+        assert stream is not None
+        assert search is not None
+        known = Known.of(search, stream.held.labels, stream.since)
+        clusters = clusters_by_hypothesis(search, known)
+        own = clusters[:, labels_of(other) == story]
+        agree = [h for h in range(len(clusters)) if own[h].tolist() == own[search.head].tolist()]
+        joints, before = search.log_joints[agree], labels_of(other)
+        assert not correct(other, "pin", story).assignments
+        assert other.search is not None
+        np.testing.assert_allclose(sorted(other.search.log_joints), sorted(joints), rtol=1e-12)
+        assert (labels_of(other) == before).all()
+        found.append((len(clusters), len(agree)))
+    assert any(1 < left < width for width, left in found), found
 
 
 def test_merging_moves_all_records_and_tells_of_it() -> None:

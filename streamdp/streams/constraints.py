@@ -111,6 +111,12 @@ def obey(search: BeamSearch, sides: Sequence[Side], clusters: np.ndarray, known:
     return allowed
 
 
+def obey_pin(search: BeamSearch, pinned: Side, clusters: np.ndarray, known: Known) -> np.ndarray:
+    """Which hypotheses have all records of a pinned story where the best one has them, shape (width,)."""
+    own = clusters[:, pinned.seqs - known.first]
+    return np.asarray((own == own[search.head]).all(axis=1))
+
+
 def keep(search: BeamSearch, kept: np.ndarray, *, with_events: bool) -> Iterator[Output]:
     """Leave some hypotheses; the best of them is announced, if the one that was is none of them."""
     heir, revisions = search.head, search.seq - 1 - search.decided
@@ -275,10 +281,10 @@ def _constrain(
     search = stream.search
     minted = int(search.state.beam.counters.next_label)
     wanted = constraint_of(correction, known, records, minted, corrections.pinned)
-    if correction.what == "pin":  # what is decided keeps its label
-        kept = np.arange(len(search.log_joints)) == search.head
-        return wanted.sides, keep(search, kept, with_events=with_events)
     clusters = clusters_by_hypothesis(search, known)
+    if correction.what == "pin":
+        kept = obey_pin(search, wanted.sides[0], clusters, known)
+        return wanted.sides, keep(search, kept, with_events=with_events)
     kept = obey(search, wanted.sides, clusters, known)
     plan = None
     if not kept[search.head]:
