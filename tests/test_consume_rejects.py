@@ -40,7 +40,7 @@ BAD_VECTORS = [
     (b'{"vector": [1, true]}', "wrong_type"),
     (b'{"vector": "1,2"}', "wrong_type"),
     (b'{"vector": [1e999, 2]}', "not_finite"),
-    (b'{"vector": [NaN, 2]}', "not_finite"),
+    (b'{"vector": [NaN, 2]}', "null_value"),
     (b'{"vector": []}', "empty"),
     (b'{"vector": [1, 2, 3]}', "wrong_length"),
     (b'{"vector": [1e200, 3]}', "too_large"),

@@ -296,6 +296,26 @@ def test_the_document_is_served_and_names_every_path(served: Served) -> None:
 # ---------------------------------------------------------------- the door alone
 
 
+@pytest.mark.parametrize("kind", [NDJSON, "application/json"])
+def test_what_other_readers_of_json_take_is_answered_once(served: Served, kind: str) -> None:
+    number = 9700 if kind == NDJSON else 9800
+    lines = [
+        f'{{"id": {number}.0, "text": "a storm", "x": NaN, "time": "1767571201"}}',
+        f'{{"id": {number + 1}, "text": "a storm \\ud83d", "time": ""}}',
+        f'{{"id": "{number}-\\udc00", "text": "the coast", "x": [-Infinity, "a, \\ud800"]}}',
+    ]
+    body = "\n".join(lines) if kind == NDJSON else f"[{','.join(lines)}]"
+    before = records(served)
+    for _ in range(2):
+        status, found = served.ask("POST", "/v1/records", body.encode(), kind)
+        assert (status, [each["status"] for each in found]) == (200, ["answered"] * 3), found
+        assert [str(each["id"]) for each in found] == [f"{number}", f"{number + 1}", f"{number}-\ufffd"]
+        assert records(served) == before + 3
+    for line in lines if kind != NDJSON else ():  # the same as one record
+        assert served.ask("POST", "/v1/records", line.encode(), kind)[1]["status"] == "answered"
+    assert records(served) == before + 3
+
+
 def run(door: Door, *batches: list[bytes | Answer]) -> list[Any]:
     """What becomes of requests, all sent at once."""
 

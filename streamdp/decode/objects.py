@@ -137,6 +137,14 @@ def fields_of(data: bytes) -> dict[str, msgspec.Raw]:
         raise RefusedError("not_json", "the object is nested too deeply") from None
 
 
+def id_of(data: bytes, field: str) -> str | int | None:
+    """The id of an object, None where it has none that can be read."""
+    try:
+        return id_value(plain_fields(data).get(field), field)
+    except (RefusedError, UnicodeDecodeError):
+        return None
+
+
 def plain_fields(data: bytes) -> dict[str, Any]:
     """What the fields of an object hold, without those that cannot be read; refuses as ``fields_of``."""
     found = {}
@@ -149,24 +157,22 @@ def plain_fields(data: bytes) -> dict[str, Any]:
 def in_strict_json(data: bytes) -> bytes | None:
     """JSON that only Python's own reader takes, written as the standard wants it; None for no JSON at all.
 
-    NaN and Infinity become numbers out of range, which are refused where they count, and half a surrogate
-    pair becomes U+FFFD. Raises RecursionError.
+    NaN and Infinity become null, as other writers have them, and half a surrogate pair becomes U+FFFD. Raises
+    RecursionError.
     """
     try:
-        found = json.loads(
-            data.decode(), parse_float=_digits, parse_int=_digits, parse_constant=_out_of_range
-        )
+        found = json.loads(data.decode(), parse_float=_digits, parse_int=_digits, parse_constant=_null)
     except ValueError:
         return None
-    return msgspec.json.encode(_without_surrogates(found))
+    return msgspec.json.encode(_without_surrogates(found) if b"\\ud" in data.lower() else found)
 
 
 def _digits(number: str) -> msgspec.Raw:
     return msgspec.Raw(number.encode())
 
 
-def _out_of_range(name: str) -> msgspec.Raw:
-    return msgspec.Raw(b"1e999")
+def _null(name: str) -> None:
+    """What NaN and Infinity are read as."""
 
 
 def _without_surrogates(value: Any) -> Any:

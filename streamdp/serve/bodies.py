@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import io
 import zlib
 from collections.abc import Callable
@@ -11,6 +12,7 @@ from typing import Literal, TypeVar
 import msgspec
 from starlette.requests import Request
 
+from streamdp.decode.objects import in_strict_json
 from streamdp.decode.outline import STRETCH, elements, occurrences
 from streamdp.page.errors import AskError, whole
 from streamdp.serve.told import Answer
@@ -156,6 +158,8 @@ def records_of(
     if form == "lines":
         shape: Shape = "lines"
         found = [_fit(line, most) for line in _lines(body.removeprefix(b"\xef\xbb\xbf"))]
+        if not of_text:
+            found = [part if isinstance(part, Answer) else _strict(part) or part for part in found]
     else:
         shape = "array" if body.lstrip()[:1] == b"[" else "one"
         found = [
@@ -192,17 +196,28 @@ def _parts(body: bytes, shape: Shape, most: int) -> list[bytes | Answer]:
     """The values of JSON that are records; those that are too long in their places. Raises AskError."""
     try:
         if shape == "array" and occurrences(body, b",") < MOST:
-            return [_fit(bytes(part), most) for part in msgspec.json.decode(body, type=list[msgspec.Raw])]
+            with contextlib.suppress(msgspec.DecodeError):
+                return [_fit(bytes(part), most) for part in msgspec.json.decode(body, type=list[msgspec.Raw])]
         parts = [body] if shape == "one" else elements(body, MOST)
         if parts is None:
             raise too_many()
         found = [_fit(part.strip(), most) for part in parts]
-        for part in found:
+        for i, part in enumerate(found):
             if isinstance(part, bytes):
-                msgspec.json.decode(part, type=msgspec.Raw)
+                found[i] = _strict(part) or msgspec.json.decode(part)  # which says what is wrong
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise AskError(400, f"the body is no JSON: {error}; nothing was taken") from None
     return found
+
+
+def _strict(part: bytes) -> bytes | None:
+    """A value of JSON as the standard wants it; None for no JSON, and for what is nested too deeply."""
+    with contextlib.suppress(msgspec.DecodeError, RecursionError):
+        msgspec.json.decode(part, type=msgspec.Raw)
+        return part
+    with contextlib.suppress(RecursionError):
+        return in_strict_json(part)
+    return None
 
 
 def _line(part: bytes, *, of_text: bool) -> bytes | Answer:

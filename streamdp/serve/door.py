@@ -18,6 +18,7 @@ from typing import Any
 import msgspec
 from streamdp_connectors.journal.writer import Journal
 
+from streamdp.decode.objects import id_of
 from streamdp.page.errors import AskError
 from streamdp.serve.bodies import SMALL
 from streamdp.serve.told import Answer
@@ -326,11 +327,11 @@ def ids_by(field: str) -> Callable[[bytes], str | None]:
     )
     decode = msgspec.json.Decoder(named).decode
 
-    def id_of(record: bytes) -> str | None:
+    def read_id(record: bytes) -> str | None:
         try:
             found = decode(record).id
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            return None  # the stream refuses it, and says why
+            found = id_of(record, field)  # None where the stream refuses it, and says why
         return None if found is None else str(found)
 
-    return id_of
+    return read_id
