@@ -16,7 +16,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from commands import call
 from serving import Served, stored
+from streamdp_connectors.journal.writer import Journal
 
 from streamdp.demo.stream import demo_stream
 
@@ -87,3 +89,38 @@ def test_what_was_answered_is_there_once_whenever_it_is_killed(tmp_path: Path, k
     assert again.stop() == 0
     assert (quiet / "out.jsonl").read_bytes() == (tmp_path / "out.jsonl").read_bytes()
     assert stored(quiet / "news.db") == stored(tmp_path / "news.db")
+
+
+@pytest.mark.parametrize("before", [0, 30])
+@pytest.mark.parametrize("others", [0, 20, 200])
+def test_a_store_ahead_of_its_journal_is_refused(tmp_path: Path, before: int, others: int) -> None:
+    """The journal is lost, or another one (of so many records) is there: new records would be in no store."""
+    if before:
+        served = Served(tmp_path)
+        served.send(*({"id": f"a{n}", "text": f"storm over coast {n}"} for n in range(before)))
+        assert served.stop() == 0
+    served = Served(tmp_path)
+    served.send(*({"id": f"b{n}", "text": f"parliament votes {n}"} for n in range(51)))
+    assert served.stop(signal.SIGKILL) == -signal.SIGKILL
+    journal = tmp_path / "st" / "journal"
+    if before:  # what the snapshot covers is there
+        first, *rest = sorted(journal.iterdir())
+        assert rest or first.read_bytes().count(b"\n# ") >= 1
+        whole = b"".join(path.read_bytes() for path in (first, *rest))
+        for path in (first, *rest):
+            path.unlink()
+        first.write_bytes(whole[: whole.index(b'{"id": "b0"')].rpartition(b"# ")[0])
+    else:
+        shutil.rmtree(journal)
+    written = Journal(journal)
+    if others:
+        written.append([b'{"id": "c%d", "text": "the bank raises rates %d"}' % (n, n) for n in range(others)])
+    written.close()
+    held = stored(tmp_path / "news.db")
+    for _ in range(2):
+        done = call(tmp_path, "serve", "--state", "st", "--store", "news.db", "--port", "0")
+        assert done.returncode == 65
+        message = done.stderr.splitlines()[-1]
+        assert message.startswith(b"streamdp: news.db holds ")
+        assert message.endswith(b": restore that input, or begin anew with another --state and --store")
+    assert stored(tmp_path / "news.db") == held

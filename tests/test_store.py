@@ -338,6 +338,26 @@ def test_a_store_behind_its_state_is_refused(tmp_path: Path) -> None:
         StoreSink(str(tmp_path / "a.db"), left)
 
 
+def test_a_store_of_another_input_is_refused(tmp_path: Path) -> None:
+    """An input that was replaced before the first snapshot has other records behind the same positions."""
+    run = ("consume", "in.jsonl", "--output", "out", "--state", "st", "--store", "news.db")
+    write_headlines(tmp_path / "in.jsonl", 12_000)
+    process = start(tmp_path, *run)
+    assert wait_for_size(process, tmp_path / "out", 1_000_000)
+    process.kill()
+    process.communicate()
+    held = rows(tmp_path / "news.db", "SELECT * FROM records")
+    assert held
+    write_headlines(tmp_path / "in.jsonl", 12_000, seed=2)
+    done = call(tmp_path, *run)
+    assert done.returncode == 65
+    assert b"news.db holds other records" in done.stderr.splitlines()[-1]
+    assert rows(tmp_path / "news.db", "SELECT * FROM records") == held
+    write_headlines(tmp_path / "in.jsonl", 12_000)
+    succeed(tmp_path, *run)
+    assert rows(tmp_path / "news.db", "SELECT count(*) FROM records") == [(12_000,)]
+
+
 def assignment(seq: int) -> Assignment:
     return assigned(seq, position={"record": seq}, new=seq == 0)
 

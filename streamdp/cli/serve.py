@@ -114,6 +114,12 @@ class DoorWatch(Watch):
         self._stands = Stands(self._door, stored, outputs.store, outputs.state, of_text, run.settings)
         self._run = run  # the last: what else is here is used once there is a run
 
+    def ready(self) -> None:
+        """Raise SinkError where records that were answered are no longer in the journal."""
+        assert self._run is not None
+        assert self._run.sinks.store is not None
+        self._run.sinks.store.check_reach(self._run.journal.records, str(self._run.journal.folder))
+
     def hindrance(self) -> str | None:
         """Why no records are taken; None where they are."""
         return None if self._door is None else self._door.hindrance

@@ -193,6 +193,30 @@ class StoreSink:
                 Exit.BAD_DATA,
             )
 
+    def check_reach(self, line: int, source: str) -> None:
+        """Raise SinkError where records behind a line of their source, which ends there, are held."""
+        (last,) = self._store.execute(
+            "SELECT max(json_extract(position, '$.line')) FROM "
+            "(SELECT position FROM records ORDER BY seq DESC LIMIT ?)",
+            (self._skip_lines,),
+        ).fetchone()
+        if last is not None and last > line:
+            raise self._of_others(f"record {last:,} of {source}, which ends with record {line:,}")
+
+    def _check_same(self, again: Sequence[Brief], texts: Sequence[str]) -> None:
+        """Raise SinkError where records that are read again are not those that are held."""
+        for line, text in zip(again, texts, strict=True):
+            query = "SELECT position, text FROM records WHERE seq = ? AND text <> ''"  # those are erased
+            row = self._store.execute(query, (line.seq,)).fetchone()
+            if row is not None and row != (str(line.position, "utf-8"), text):
+                raise self._of_others(f"other records than those that are read, from {row[0]} on")
+
+    def _of_others(self, what: str) -> SinkError:
+        return SinkError(
+            f"{self.path} holds {what}: restore that input, or begin anew with another --state and --store",
+            Exit.BAD_DATA,
+        )
+
     @property
     def waiting(self) -> list[dict[str, Any]]:
         """The positions of records that were read and not answered yet."""
@@ -250,6 +274,7 @@ class StoreSink:
         if held := min(self._skip_lines, len(lines)):  # they are in the store already
             known = held if self._once else sum(not line.revision for line in lines[:held])
             self._skip_lines -= held
+            self._check_same(fresh[:known], texts[:known])
             lines, fresh, texts = lines[held:], fresh[known:], texts[known:]
         self._rows += map(row_of, fresh, texts)
         if len(fresh) < len(lines):
