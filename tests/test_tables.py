@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import numpy as np
 import pytest
 from commands import assignments, call, fail
 
@@ -79,6 +81,11 @@ TABLES: dict[str, tuple[str, bytes, Sequence[datetime]]] = {
     "Latin-1": (
         "a.csv",
         table("date,headline", [f"{m:%Y-%m-%d %H:%M},über {t}" for t, m in PAIRS]).encode("latin-1"),
+        MOMENTS,
+    ),
+    "newest first": (
+        "a.csv",
+        table("created_at,title", [f"{m:%Y-%m-%dT%H:%M:%SZ},{t}" for t, m in PAIRS][::-1]).encode(),
         MOMENTS,
     ),
     "tickets": (
@@ -170,3 +177,30 @@ def test_date_and_time_of_objects_are_in_two_fields(tmp_path: Path) -> None:
     (tmp_path / "in.jsonl").write_text("".join(lines))
     done = call(tmp_path, "consume", "in.jsonl")
     assert answered(done.stdout) == [m.timestamp() for m in MOMENTS]
+
+
+def test_rows_of_an_array_are_vectors(tmp_path: Path) -> None:
+    rows = np.random.default_rng(1).normal(size=(300, 8))
+    rows[7, 3] = np.nan
+    np.save(tmp_path / "in.npy", rows)
+    lines = [json.dumps({"vector": row}) for i, row in enumerate(rows.tolist()) if i != 7]
+    (tmp_path / "in.jsonl").write_text("\n".join(lines) + "\n")
+    done = call(tmp_path, "consume", "in.npy")
+    assert b"(1 unreadable)" in done.stderr
+    assert "refused: 1 unreadable" in call(tmp_path, "check", "in.npy").stdout.decode()
+    wanted = [
+        (line["cluster"], line["probability"])
+        for line in assignments(call(tmp_path, "consume", "in.jsonl").stdout)
+    ]
+    found = assignments(done.stdout)
+    assert [(line["cluster"], line["probability"]) for line in found] == wanted
+    assert found[-1]["position"] == {"file": "in.npy", "line": 300}
+    for array in (np.zeros(5), np.zeros((2, 2, 2)), np.array([["a"]]), np.array([[1j]]), np.zeros((3, 0))):
+        np.save(tmp_path / "in.npy", array)
+        code, message = fail(tmp_path, "consume", "in.npy")
+        assert code == 65
+        assert "not vectors: save rows of numbers" in message
+    np.save(tmp_path / "in.npy", np.array([{}], object), allow_pickle=True)
+    assert "no .npy file of numbers" in fail(tmp_path, "consume", "in.npy")[1]
+    (tmp_path / "in.npy").write_bytes(b"no array")
+    assert "no .npy file of numbers" in fail(tmp_path, "consume", "in.npy")[1]

@@ -11,7 +11,11 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
+import msgspec
+import numpy as np
+from streamdp_connectors.files.backwards import BackwardsSource
 from streamdp_connectors.files.folder import FolderSource
+from streamdp_connectors.files.npy import NpySource
 from streamdp_connectors.files.parquet import ParquetSource
 from streamdp_connectors.files.source import FileSource, Written
 from streamdp_connectors.journal.segments import is_journal
@@ -55,6 +59,18 @@ LINES: dict[Format, Written] = {
     "otlp": "jsonl",
 }
 """How a source cuts each format into records."""
+
+UNTIMED = ("text", "otlp")
+"""Formats of whose files nobody looks whether the newest records come first."""
+
+JUDGED, FALLS, PARTLY = 100, 3, 0.05
+"""First records that show whether the newest come first; how often their times must fall; the share of all
+records that may be late if such a file is read backwards."""
+
+NEWEST_FIRST = (
+    "{} has its newest records first, and only a file that is not followed is read backwards: "
+    "write it to a file, turn it round with tac, or say --read-order forwards"
+)
 
 BACK = 1 << 16
 """Bytes before a position in a log whose lines are read again."""
@@ -109,9 +125,9 @@ def format_of(settings: Settings, file: str | None) -> Format:
     return "text" if name.endswith((".txt", ".log")) else "jsonl"
 
 
-def is_parquet(file: str) -> bool:
-    """Whether a file is Parquet by its name."""
-    return file.lower().endswith(".parquet")
+def is_columnar(file: str) -> bool:
+    """Whether a file is Parquet or a NumPy array by its name."""
+    return file.lower().endswith((".parquet", ".npy"))
 
 
 def _shape(
@@ -198,6 +214,41 @@ def _time_in(decoded: Sequence[Record | Reject]) -> float | None:
     return min((time for time in times if time is not None), default=None)
 
 
+def _times_in(found: Texts | Sequence[Record | Reject]) -> np.ndarray:
+    """The times of the records that have one."""
+    if isinstance(found, Texts):
+        times: np.ndarray = found.columns.times
+    else:
+        times = np.array([each.time for each in found if isinstance(each, Record)], float)
+    return np.compress(~np.isnan(times), times)
+
+
+def _steps(times: np.ndarray) -> tuple[int, int]:
+    """How often times fall, and how often they rise."""
+    steps = np.diff(times)
+    return int((steps < 0).sum()), int((steps > 0).sum())
+
+
+def _newest_first(settings: Settings, path: str) -> bool:
+    """Whether a file has its newest records first, so that hardly any is late if it is read backwards."""
+    settings = msgspec.structs.replace(settings, read_order="forwards")
+    reader = Reader(settings, Input(file=path), say=lambda line: None)
+    try:
+        times = _times_in(reader.batch(JUDGED, 0.0))
+        falls, rises = _steps(times)
+        if falls < FALLS or rises > PARTLY * falls:
+            return False
+        parts = [times]
+        while not reader.source.at_end:
+            parts.append(_times_in(reader.batch(4_000, 1.0)))
+    finally:
+        reader.source.close()
+    times = np.concatenate(parts)[::-1]
+    times = times[times <= np.quantile(times, 0.999)]  # one wrong clock makes no others late
+    late = times[1:] < np.maximum.accumulate(times)[:-1]
+    return bool(late.sum() <= PARTLY * len(times))
+
+
 class Reader:
     """A source and its decoder.
 
@@ -217,6 +268,8 @@ class Reader:
     """Blank lines, or of a topic tombstones, that were skipped."""
     unfinished = False
     """Whether there is more to read at once: that a batch is empty is no silence."""
+    _unjudged = False
+    """Whether the first records have yet to show that a pipe does not begin with the newest."""
 
     def __init__(
         self,
@@ -224,8 +277,9 @@ class Reader:
         input: Input,
         stages: Stages | None = None,
         source: JournalSource | None = None,
+        say: Callable[[str], None] = say,
     ) -> None:
-        self._stages = stages or Stages()
+        self._stages, self._say = stages or Stages(), say
         self.max_ahead = settings.max_ahead
         self.longest = max(16 << 20, longest_record(settings) + 1)
         self._decoded: dict[tuple[int, int], list[Record | Reject]] = {}
@@ -243,6 +297,14 @@ class Reader:
         if found is None:
             found = (self._file if input.topic is None else self._topic)(settings, input, input_format)
         self.source = found
+        if (
+            isinstance(found, FileSource)
+            and settings.read_order != "forwards"
+            and input_format not in UNTIMED
+        ):
+            self._unjudged = not found.seekable
+            if settings.read_order == "backwards" or (found.seekable and _newest_first(settings, found.path)):
+                self.source = self._turned(found, input.follow)
 
     def _file(self, settings: Settings, input: Input, input_format: Format) -> Source:
         """A file, a folder or a pipe."""
@@ -254,14 +316,27 @@ class Reader:
                 lambda path, whole: FileSource(path, written, max_line=longest, whole=whole),
                 input.follow,
             )
-        if is_parquet(input.file):
+        if is_columnar(input.file):
             if input.follow:
-                raise ConfigError("--follow is for lines; a Parquet file is read to its end", Exit.USAGE)
+                kind = "a Parquet file" if input.file.lower().endswith(".parquet") else "an array"
+                raise ConfigError(f"--follow is for lines; {kind} is read to its end", Exit.USAGE)
+            if input.file.lower().endswith(".npy"):
+                return NpySource(input.file, settings.vector_name)
             return ParquetSource(input.file, functools.partial(_shape, settings), self._counts(settings))
         file = FileSource(input.file, written, input.follow, max_line=longest)
         if input_format in COLUMNS:
             self._set_header(file)
         return file
+
+    def _turned(self, file: FileSource, follow: bool) -> BackwardsSource:
+        """The same file read backwards."""
+        if follow or not file.seekable:
+            raise ConfigError(NEWEST_FIRST.format(file.path), Exit.USAGE)
+        more = "(--read-order forwards reads it as it is)"
+        self._say(f"{file.path} has its newest records first: it is read backwards {more}")
+        if self._new_log is not None:
+            self._learn(self._new_log, [])
+        return BackwardsSource(file, None if self.decoder.log is None else self.decoder.log.begins)
 
     def _counts(self, settings: Settings) -> Callable[[str], bool]:
         """Whether a column has a part in a record; where no categories are named, all have."""
@@ -313,7 +388,7 @@ class Reader:
                 names |= dict.fromkeys(fields_of(raw.data))
         for flag, name in self._named if names else ():
             if name not in names:
-                say(f"{flag}: no record so far has a field {name!r}; they have {listed(list(names))}")
+                self._say(f"{flag}: no record so far has a field {name!r}; they have {listed(list(names))}")
         self._named = []
 
     def _times_of(self, raws: Raws) -> Sequence[float | None]:
@@ -354,6 +429,15 @@ class Reader:
 
     def batch(self, max_records: int, timeout: float) -> Texts | list[Record | Reject]:
         """The same, texts side by side where all records are such."""
+        found = self._batch(max_records, timeout)
+        if self._unjudged and found:
+            falls, rises = _steps(_times_in(found))
+            self._unjudged = falls + rises < FALLS
+            if falls >= FALLS and not rises:
+                raise SourceError(NEWEST_FIRST.format(getattr(self.source, "path", "-")), Exit.BAD_DATA)
+        return found
+
+    def _batch(self, max_records: int, timeout: float) -> Texts | list[Record | Reject]:
         self._stages.enter("fetch")
         found = self.source.read(max(1, max_records // self._each), timeout)
         if isinstance(found, Raws):
@@ -400,7 +484,7 @@ class Reader:
                 records = [*(records.all() if isinstance(records, Texts) else records), *told]
         if not self._doubted and self.joined > DOUBTFUL * self._came and self._came >= FIRST:
             self._doubted = True
-            say(
+            self._say(
                 f"{self.joined:,} of {self._came:,} lines so far go on with the line before: if that is "
                 "wrong, say how times are written (--timestamp-format, --pattern)"
             )
@@ -411,11 +495,11 @@ class Reader:
         self._new_log = None
         said = log.learn(raw.data for raw in self._beginning() or found)
         self._doubted = "doubtful" in said
-        say(said)
+        self._say(said)
 
     def _beginning(self) -> Sequence[Raw]:
         """The first lines of a file; none if it cannot be read twice."""
-        if not isinstance(self.source, FileSource) or not self.source.seekable:
+        if not isinstance(self.source, FileSource | BackwardsSource) or not self.source.seekable:
             return []
         again = FileSource(self.source.path, "text", max_line=self.longest)
         try:
@@ -462,11 +546,11 @@ class Reader:
                 "go on from another snapshot",
                 Exit.BAD_DATA,
             ) from None
-        if found and self.decoder.log is not None and isinstance(self.source, FileSource):
+        if found and self.decoder.log is not None and isinstance(self.source, FileSource | BackwardsSource):
             self._read_back(self.decoder.log, self.source)
         return found
 
-    def _read_back(self, log: LogLines, source: FileSource) -> None:
+    def _read_back(self, log: LogLines, source: FileSource | BackwardsSource) -> None:
         """Read the lines before a position again: it may be inside of a stack trace."""
         if self._new_log is not None:
             self._learn(log, [Raw(data, {}, 0.0) for data in source.before(BACK)])

@@ -15,7 +15,7 @@ from streamdp_connectors.protocol import SourceError
 
 from streamdp.cli.errors import say
 from streamdp.cli.hints import nothing_usable
-from streamdp.cli.reading import COLUMNS, LINES, Reader, format_of, is_parquet, named_fields, refuse_unknown
+from streamdp.cli.reading import COLUMNS, LINES, Reader, format_of, is_columnar, named_fields, refuse_unknown
 from streamdp.decode.columns import DELIMITERS, TRUTH, parse_row
 from streamdp.decode.dates import DAY_FIRST, MONTH_FIRST, AmbiguousError
 from streamdp.decode.fields import RefusedError
@@ -31,7 +31,7 @@ from streamdp.settings.places import Input
 NAMES = re.compile(r"(?:.*\.log|syslog|messages|kern\.log|.*[-_.]log)(?:[.-]\d+)*")
 """Names of logs, rotated or not, without what says that they are packed."""
 
-OTHERS = (".csv", ".tsv", ".tab", ".txt", ".parquet")
+OTHERS = (".csv", ".tsv", ".tab", ".txt", ".parquet", ".npy")
 """Endings of names that say another format."""
 
 PROBED = 100
@@ -54,7 +54,7 @@ def recognised(settings: Settings, file: str | None, *, logs: bool = True) -> Se
         return settings
     if os.path.isdir(file) and not is_journal(file) and settings.format == "auto" and logs:
         return _as_log(settings, file) or settings
-    if not os.path.isfile(file) or is_parquet(file):
+    if not os.path.isfile(file) or is_columnar(file):
         return settings
     if settings.format == "auto":
         settings = (
@@ -73,7 +73,7 @@ def refuse_lacking(settings: Settings, file: str | None) -> None:
     """
     if file is None or not os.path.isfile(file) or settings.of_categories:
         return
-    if not is_parquet(file) and format_of(settings, file) not in COLUMNS:
+    if not is_columnar(file) and format_of(settings, file) not in COLUMNS:
         return
     reader = Reader(settings, Input(file=file))
     try:

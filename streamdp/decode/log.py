@@ -201,6 +201,16 @@ class LogLines:
             ways = KNOWN if self._pattern is not None else ()
         return [way for way in ways if not way.pattern.groupindex.keys() & {"Y", "y", "s"}]
 
+    def begins(self, data: bytes) -> bool:
+        """Whether a line begins an event, and belongs to none before it."""
+        text = data.decode("utf-8", "replace")
+        if text.startswith("{") or (self._pattern is None and self.written is None):
+            return True
+        if self._pattern is not None:
+            return self._pattern.match(text) is not None
+        assert self.written is not None
+        return self.written.pattern.match(text) is not None or not (self._joins or text[0].isspace())
+
     def dates(self, lines: Iterable[tuple[int, bytes]]) -> Iterator[tuple[int, re.Match[str]]]:
         """The times without a year in lines, with their numbers; of lines that begin alike the first."""
         before, ways = b"", self._undated

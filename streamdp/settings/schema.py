@@ -137,6 +137,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         Name | None, _input("field that holds the date, where the time field holds the time of day alone")
     ] = None
     decimal_comma: Annotated[bool, _input("numbers of a table are written 3,14")] = False
+    read_order: Annotated[
+        Literal["auto", "forwards", "backwards"],
+        _input("order in which a file is read; auto: backwards where its newest records come first"),
+    ] = "auto"
     id_field: Annotated[Name, _input("field that holds the record's id")] = "id"
     keep: Annotated[
         tuple[Name, ...], _input("fields copied from each record to its assignment, comma-separated")

@@ -22,7 +22,39 @@ ENOUGH = 16 << 20
 Row = dict[str, Any]
 
 
-class ParquetSource:
+class RowSource:
+    """Rows of a file that knows how many it has; a class of its own says what they are.
+
+    A record's position is ``{"file": path, "line": n}``, n the number of its row from 1.
+    """
+
+    def __init__(self, path: str, total: int) -> None:
+        self.path, self._total, self._taken = path, total, 0
+
+    @property
+    def at_end(self) -> bool:
+        """Whether all rows were read."""
+        return self._taken >= self._total
+
+    def positions(self) -> dict[str, Any]:
+        """Return the file, and how many rows were read."""
+        return {"file": self.path, "line": self._taken}
+
+    def seek(self, positions: dict[str, Any]) -> bool:
+        """Continue after as many rows as were read."""
+        check_same(positions.get("file"), self.path)
+        row = positions.get("line")
+        if not isinstance(row, int) or row > self._total:
+            raise SourceError(f"{self.path} has only {self._total} rows: it is another file", Exit.BAD_DATA)
+        self._taken = row
+        return True
+
+    def share(self) -> float:
+        """How much of the file was read, from 0 to 1."""
+        return self._taken / max(self._total, 1)
+
+
+class ParquetSource(RowSource):
     """The rows of one Parquet file, each as the bytes of a JSON object of its columns.
 
     A record's position is ``{"file": path, "line": n}``, n the number of its row from 1. ``shape`` makes the
@@ -44,7 +76,7 @@ class ParquetSource:
                 f"{path} is Parquet, and reading it needs one more package: pip install pyarrow",
                 Exit.UNAVAILABLE,
             ) from None
-        self.path, self._arrow = path, arrow
+        self._arrow = arrow
         try:
             self._file = parquet.ParquetFile(path)
         except FileNotFoundError:
@@ -57,14 +89,8 @@ class ParquetSource:
         self._of_bytes = [field.name for field in schema if "binary" in str(field.type)]
         self._padded = {field.name for field in schema if arrow.types.is_fixed_size_binary(field.type)}
         self._shape = shape(schema.names, numbers)
-        self._total: int = self._file.metadata.num_rows
-        self._taken = 0
+        super().__init__(path, self._file.metadata.num_rows)
         self._rows = self._from(0)
-
-    @property
-    def at_end(self) -> bool:
-        """Whether all rows were read."""
-        return self._taken >= self._total
 
     def read(self, max_records: int, timeout: float) -> list[Raw]:
         """Return the next rows, at most ``max_records``, and fewer where they are long."""
@@ -91,22 +117,11 @@ class ParquetSource:
                 row[name] = row[name].rstrip("\0") if row[name] and name in self._padded else row[name]
         return ""
 
-    def positions(self) -> dict[str, Any]:
-        """Return the file, and how many rows were read."""
-        return {"file": self.path, "line": self._taken}
-
     def seek(self, positions: dict[str, Any]) -> bool:
         """Continue after as many rows as were read."""
-        check_same(positions.get("file"), self.path)
-        row = positions.get("line")
-        if not isinstance(row, int) or row > self._total:
-            raise SourceError(f"{self.path} has only {self._total} rows: it is another file", Exit.BAD_DATA)
-        self._taken, self._rows = row, self._from(row)
+        super().seek(positions)
+        self._rows = self._from(self._taken)
         return True
-
-    def share(self) -> float:
-        """How much of the file was read, from 0 to 1."""
-        return self._taken / max(self._total, 1)
 
     def close(self) -> None:
         """Close the file."""

@@ -85,6 +85,11 @@ class FileSource:
         return self._input.encoding
 
     @property
+    def packed(self) -> bool:
+        """Whether it is unpacked while it is read."""
+        return self._input.packed
+
+    @property
     def seekable(self) -> bool:
         """Whether it is a file: pipes and standard input only go on."""
         return self._input.seekable
