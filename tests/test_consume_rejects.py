@@ -138,5 +138,5 @@ def test_odd_first_records_are_recognised_by_what_can_be_read(tmp_path: Path, od
     (tmp_path / "in.jsonl").write_bytes(b"\n".join(lines) + b"\n")
     done = call(tmp_path, "check", "in.jsonl", "--text-field", "headline")
     assert b"Traceback" not in done.stderr
-    assert b"times are read from 'when'" in done.stderr
+    assert b"times from 'when'" in done.stderr
     assert b"coast | storm" in done.stdout
