@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import os
+import tempfile
 import threading
+import zlib
+from itertools import chain
 from pathlib import Path
+from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from streamdp_connectors.journal import writer
 from streamdp_connectors.journal.segments import segments
 from streamdp_connectors.journal.source import JournalSource
@@ -162,3 +168,48 @@ def test_a_link_in_the_place_of_a_file_is_not_followed(tmp_path: Path) -> None:
     os.symlink(path, tmp_path / "other" / path.name)
     with pytest.raises(SourceError, match="link"):
         Journal(tmp_path / "other")
+
+
+LIKE_HEADS = st.builds(
+    lambda slashes, end, body: [b"\\" * slashes + head_of(body) + end, *body],
+    st.integers(0, 2),
+    st.sampled_from([b"", b" e"]),
+    st.lists(st.sampled_from([b"{}", b"", b"\\# a", b"# a", b"\\"]), min_size=1, max_size=2),
+)
+"""Records that look like a whole group, or nearly."""
+
+
+def head_of(records: list[bytes]) -> bytes:
+    """The line that begins a group."""
+    body = b"".join(record + b"\n" for record in records)
+    return b"# 1.000000 %d %d %08x" % (len(records), len(body), zlib.crc32(body))
+
+
+@given(st.lists(st.lists(LIKE_HEADS, min_size=1, max_size=2), min_size=1, max_size=3))
+@settings(max_examples=30, deadline=None)
+def test_records_that_look_like_groups_are_records_wherever_the_last_group_is_torn(found: list[Any]) -> None:
+    groups = [[record for some in group for record in some] for group in found]
+    with tempfile.TemporaryDirectory() as made:
+        whole, torn = Path(made, "whole"), Path(made, "torn")
+        torn.mkdir()
+        filled(whole, *groups)
+        (path,) = whole.iterdir()
+        data = path.read_bytes()
+        assert [record for _, record, _ in everything(whole)] == list(chain(*groups))
+        filled(Path(made, "before"), *groups[:-1])
+        for size in range(len((Path(made, "before") / path.name).read_bytes()), len(data)):
+            (torn / path.name).write_bytes(data[:size])
+            again = Journal(torn)
+            assert again.records == len(list(chain(*groups[:-1])))
+            again.close()
+
+
+def test_a_journal_of_an_earlier_release_is_read_as_it_was_written(tmp_path: Path) -> None:
+    records = [b"\\# as it is", b"# 1.0 2 3 00000000", b"{}"]
+    (tmp_path / "journal-000000000000001.sdj").write_bytes(
+        head_of(records) + b"\n" + b"".join(record + b"\n" for record in records)
+    )
+    journal = Journal(tmp_path)
+    assert journal.append(records) == 4
+    journal.close()
+    assert [record for _, record, _ in everything(tmp_path)] == [*records, *records]

@@ -3,6 +3,9 @@
 A group is what was written at once. It begins with a line of its own, and is followed by the records, each a
 line as it was accepted: ``# ARRIVAL RECORDS BYTES CRC-32``. A segment is named by the number of the record
 that it begins with. So ``grep -v '^# '`` gives the records of lines of JSON.
+
+A record that would look like the line that begins a group has a backslash before it, as has one that begins
+so with backslashes. A group with such records says `` e`` at the end of its own line.
 """
 
 from __future__ import annotations
@@ -19,7 +22,8 @@ from streamdp.safe_files import open_regular
 from streamdp_connectors.protocol import SourceError
 
 NAME = re.compile(r"journal-(\d{15})\.sdj")
-_HEAD = re.compile(rb"# (\d+\.\d+) (\d+) (\d+) ([0-9a-f]{8})\n")
+_HEAD = re.compile(rb"# (\d+\.\d+) (\d+) (\d+) ([0-9a-f]{8})( e)?\n")
+_LIKE_HEAD, _ESCAPED = re.compile(rb"^(?=\\*# )", re.MULTILINE), re.compile(rb"^\\(?=\\*# )", re.MULTILINE)
 _LONGEST = 80
 """Bytes of the line that begins a group, at most."""
 
@@ -34,8 +38,10 @@ class Group(NamedTuple):
 
 def packed(arrival: float, records: list[bytes]) -> bytes:
     """The bytes of a group. No record may hold a line end."""
-    body = b"".join(record + b"\n" for record in records)
-    return b"# %.6f %d %d %08x\n" % (arrival, len(records), len(body), zlib.crc32(body)) + body
+    body, mark = b"".join(record + b"\n" for record in records), b""
+    if body.startswith((b"# ", b"\\")) or b"\n# " in body or b"\n\\" in body:
+        body, mark = _LIKE_HEAD.sub(rb"\\", body), b" e"
+    return b"# %.6f %d %d %08x%b\n" % (arrival, len(records), len(body), zlib.crc32(body), mark) + body
 
 
 def group_at(fd: int, offset: int) -> Group | None:
@@ -47,7 +53,7 @@ def group_at(fd: int, offset: int) -> Group | None:
     body = os.pread(fd, size, offset + head.end())
     if len(body) != size or zlib.crc32(body) != int(head[4], 16) or (size and body[-1:] != b"\n"):
         return None
-    records = body.split(b"\n")[:-1]
+    records = (_ESCAPED.sub(b"", body) if head[5] else body).split(b"\n")[:-1]
     return Group(float(head[1]), records, head.end() + size) if len(records) == int(head[2]) else None
 
 
