@@ -120,7 +120,7 @@ def refused(folder: Path) -> Iterator[tuple[tuple[str, ...], str]]:
     yield ("merge", str(a)), "merge names two stories"
     yield ("burn", str(a)), "'burn' is no correction"
     yield ("pin", "first"), "'first' is no number"
-    yield ("split", str(a), "nobody"), "no record 'nobody' has an open answer"
+    yield ("split", str(a), "nobody"), "no record of id 'nobody' has an open answer"
     yield ("undo", "7"), "correction 7 is not in force"
     succeed(folder, "correct", "state", "keep-apart", str(a), str(b), "--who", "ann")
     yield ("merge", str(a), str(b)), "correction 1 of ann contradicts it"

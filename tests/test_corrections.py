@@ -236,15 +236,15 @@ def test_splitting_makes_a_story_and_moving_changes_it() -> None:
     a, b = largest(engine)[:2]
     own = np.flatnonzero(before == a)
     part = own[1:6].tolist()
-    answers = correct(engine, "split", a, records=tuple(f"seq:{seq}" for seq in part))
+    answers = correct(engine, "split", a, seqs=tuple(part))
     after = labels_of(engine)
     (fresh,) = {*after[part].tolist()}
     assert fresh not in before
     assert {*after[np.setdiff1d(own, part)].tolist()} == {a}
     assert [(event.event, event.size) for event in answers.events] == [("split", 5)]
-    assert refusal(engine, "move", b, records=(f"seq:{part[0]}",)).startswith("correction 1 contradicts it")
+    assert refusal(engine, "move", b, seqs=(int(part[0]),)).startswith("correction 1 contradicts it")
     engine.correct(Correction(what="undo", undone=1))
-    correct(engine, "move", b, records=(f"seq:{part[0]}",))
+    correct(engine, "move", b, seqs=(int(part[0]),))
     assert labels_of(engine)[part[0]] == b
 
 
@@ -252,7 +252,7 @@ def test_splitting_off_the_founder_of_a_story_names_the_rest_anew() -> None:
     engine = engine_of()
     a = largest(engine)[0]
     own = np.flatnonzero(labels_of(engine) == a)
-    correct(engine, "split", a, records=(f"seq:{own[0]}",))
+    correct(engine, "split", a, seqs=(int(own[0]),))
     after = labels_of(engine)
     assert (after == after[own[0]]).sum() == 1
     assert len({*after[own[1:]].tolist()}) == 1
@@ -269,10 +269,8 @@ def test_joints_after_a_correction_are_those_of_the_clustering() -> None:
         task = task_over(stream)
         a, b = largest(engine)[:2]
         own = np.flatnonzero(before == a)[1:4]
-        records = () if what == "merge" else tuple(f"seq:{seq}" for seq in own.tolist())
-        correct(
-            engine, what, *((a, b) if what == "merge" else (b,) if what == "move" else (a,)), records=records
-        )
+        seqs = () if what == "merge" else tuple(own.tolist())
+        correct(engine, what, *((a, b) if what == "merge" else (b,) if what == "move" else (a,)), seqs=seqs)
         gained = task.log_joint(labels_of(engine)) - task.log_joint(before)
         assert gained < -1.0
         assert engine.log_joint - joint == pytest.approx(gained, abs=1e-8)
@@ -292,16 +290,16 @@ def test_a_link_beyond_a_window_weighs_what_a_founder_does() -> None:
 def test_what_contradicts_an_earlier_correction_is_refused_and_names_it(first: str) -> None:
     engine = engine_of()
     a, b = largest(engine)[:2]
-    own = [f"seq:{seq}" for seq in np.flatnonzero(labels_of(engine) == a)[1:4].tolist()]
+    own = np.flatnonzero(labels_of(engine) == a)[1:4].tolist()
     if first == "merge":
         engine.correct(Correction(what="merge", stories=(a, b), who="ann"))
         (whole,) = {int(label) for label in labels_of(engine)[[int(seq[4:]) for seq in own]]}
-        told = refusal(engine, "split", whole, records=tuple(own))
+        told = refusal(engine, "split", whole, seqs=tuple(own))
         assert told == f"correction 1 of ann contradicts it (merge {a} {b}): undo that first"
     elif first == "keep-apart":
         correct(engine, "keep-apart", a, b)
         assert refusal(engine, "merge", a, b).startswith("correction 1 contradicts it (keep-apart")
-        assert refusal(engine, "move", b, records=(own[0],)).startswith("correction 1 contradicts it")
+        assert refusal(engine, "move", b, seqs=(own[0],)).startswith("correction 1 contradicts it")
     elif first == "pin":
         correct(engine, "pin", a)
         correct(engine, "pin", b)
@@ -311,7 +309,7 @@ def test_what_contradicts_an_earlier_correction_is_refused_and_names_it(first: s
         assert b in labels_of(engine)
         assert a not in labels_of(engine)
     else:
-        correct(engine, "split", a, records=tuple(own))
+        correct(engine, "split", a, seqs=tuple(own))
         fresh = int(labels_of(engine)[int(own[0][4:])])
         assert "contradicts it (split" in refusal(engine, "merge", a, fresh)
         engine.correct(Correction(what="undo", undone=1))
@@ -323,17 +321,13 @@ def test_what_makes_no_sense_is_refused_in_one_line() -> None:
     a, b = largest(engine)[:2]
     own = np.flatnonzero(labels_of(engine) == a)
     other = int(np.flatnonzero(labels_of(engine) == b)[0])
-    everything = tuple(f"seq:{seq}" for seq in own.tolist())
+    everything = tuple(own.tolist())
     assert refusal(engine, "rename", 999, title="x") == "there is no live story 999"
-    assert (
-        refusal(engine, "split", a, records=("seq:9999",)) == "record 9999 is no longer retained (--retain)"
-    )
-    assert "has an open answer" in refusal(engine, "move", a, records=("nobody",))
-    assert (
-        refusal(engine, "move", a, records=(f"seq:{own[0]}",)) == f"record {own[0]} is in that story already"
-    )
-    assert refusal(engine, "split", a, records=(f"seq:{other}",)) == f"record {other} is not in story {a}"
-    assert refusal(engine, "split", a, records=everything) == f"these are all records of story {a}"
+    assert refusal(engine, "split", a, seqs=(9999,)) == "record 9999 is no longer retained (--retain)"
+    assert "has an open answer" in refusal(engine, "move", a, ids=("nobody",))
+    assert refusal(engine, "move", a, seqs=(int(own[0]),)) == f"record {own[0]} is in that story already"
+    assert refusal(engine, "split", a, seqs=(int(other),)) == f"record {other} is not in story {a}"
+    assert refusal(engine, "split", a, seqs=everything) == f"these are all records of story {a}"
     assert refusal(engine, "undo", undone=4) == "correction 4 is not in force"
     correct(engine, "mute", a)
     assert refusal(engine, "mute", a) == f"story {a} is muted already (correction 1)"
@@ -371,7 +365,7 @@ def test_a_finite_mixture_takes_no_more_stories_than_components() -> None:
     a = largest(engine)[0]
     seq = int(np.flatnonzero(labels_of(engine) == a)[1])
     assert len(largest(engine)) == 2
-    assert refusal(engine, "split", a, records=(f"seq:{seq}",)) == "the finite mixture has no more components"
+    assert refusal(engine, "split", a, seqs=(int(seq),)) == "the finite mixture has no more components"
 
 
 def test_names_and_silence() -> None:
@@ -440,7 +434,7 @@ def test_constraints_outlive_restarts_looks_and_refinements(kind: str) -> None:
     labels, first = labels_of(engine), 700 - len(labels_of(engine))
     own = (first + np.flatnonzero(labels == a)).tolist()
     part, rest = own[::2], own[1::2]
-    correct(engine, "split", a, records=tuple(f"seq:{seq}" for seq in part))
+    correct(engine, "split", a, seqs=tuple(part))
     together = [*(first + np.flatnonzero(np.isin(labels, [b, c]))).tolist()]
     correct(engine, "merge", b, c)
     for at in range(700, 3000, 330):
@@ -521,7 +515,7 @@ def test_without_the_constraint_the_same_stream_undoes_it() -> None:
     engine.advance(records[:700])
     a = largest(engine)[0]
     own = np.flatnonzero(labels_of(engine) == a).tolist()
-    correct(engine, "split", a, records=tuple(f"seq:{seq}" for seq in own[::2]))
+    correct(engine, "split", a, seqs=tuple(own[::2]))
     engine.correct(Correction(what="undo", undone=1))
     engine.advance(records[700:])
     labels, first = labels_of(engine), engine.seq - len(labels_of(engine))
@@ -565,7 +559,7 @@ def test_the_merger_of_shards_holds_constraints() -> None:
     labels = labels_of(sharded.merger)
     own = np.flatnonzero(labels == a).tolist()
     together = np.flatnonzero(np.isin(labels, [b, c])).tolist()
-    correct(sharded.merger, "split", a, records=tuple(f"seq:{seq}" for seq in own[::2]))
+    correct(sharded.merger, "split", a, seqs=tuple(own[::2]))
     correct(sharded.merger, "merge", b, c)
     for at in range(600, 2400, 300):
         sharded.advance(records[at : at + 300])
@@ -582,7 +576,7 @@ def test_refinements_beside_the_stream_hold_constraints(prior: str) -> None:
     a, b, c = largest(engine)[:3]
     before = labels_of(engine)
     own = np.flatnonzero(before == a)
-    correct(engine, "split", a, records=tuple(f"seq:{seq}" for seq in own[::2].tolist()))
+    correct(engine, "split", a, seqs=tuple(own[::2].tolist()))
     correct(engine, "merge", b, c)
     found = refine(engine, Plan(rounds=20, seconds=None, hyper=False))
     assert len(found.changes) > 10

@@ -369,8 +369,8 @@ def test_corrections_by_hand_are_erased_too(small: tuple[Path, Path]) -> None:
     assert left_of(folder, marks("late"))["st/corrections"]
     erase(folder, "--id", "secretidlate")
     assert left_of(folder, marks("late")) == {}
-    named = [line.get("records") for line in parsed((folder / "st" / "corrections").read_bytes())]
-    assert named[-1] == ["seq:680"]
+    last = parsed((folder / "st" / "corrections").read_bytes())[-1]
+    assert (last.get("ids"), last["seqs"]) == (None, [680])
     succeed(folder, *RUN, retain="300", snapshot_every="200", beam="4")
     assert left_of(folder, marks("late")) == {}
 

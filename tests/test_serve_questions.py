@@ -152,7 +152,7 @@ def test_a_correction_that_cannot_be_is_refused_and_not_written(served: Served) 
     storm = served.ask("GET", "/v1/answers?id=s0")[1]["label"]
     assert correct(served, what="mute", stories=[99_999]) == (409, {"error": "there is no live story 99999"})
     assert correct(served, what="undo", undone=77) == (409, {"error": "correction 77 is not in force"})
-    assert correct(served, what="move", records=["nobody"], stories=[storm])[0] == 409
+    assert correct(served, what="move", ids=["nobody"], stories=[storm])[0] == 409
     assert correct(served, what="merge", stories=[storm]) == (422, {"error": "merge names two stories"})
     assert correct(served, what="rename", stories=[storm], title="two\nlines")[0] == 422
     assert correct(served, what="burn", stories=[storm])[0] == 400
@@ -250,7 +250,7 @@ ANY = (
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     what=st.sampled_from(["rename", "merge", "split", "move", "undo", "pin", "x"]),
-    more=st.dictionaries(st.sampled_from(["stories", "records", "title", "undone", "who", "y"]), ANY),
+    more=st.dictionaries(st.sampled_from(["stories", "ids", "seqs", "title", "undone", "who", "y"]), ANY),
 )
 def test_whatever_is_corrected_the_answer_is_as_described(
     served: Served, what: str, more: dict[str, Any]

@@ -124,7 +124,7 @@ def test_what_is_closed_is_shown_and_the_rest_counted() -> None:
             "template 0 has 3 holes that can be closed, and no hole 9",
         ),
         (
-            {"what": "split", "stories": (0,), "records": ("seq:1",)},
+            {"what": "split", "stories": (0,), "seqs": (1,)},
             "split a template by a value: split 0 hole",
         ),
         ({"what": "keep-apart", "stories": (0, 1)}, "not for templates"),

@@ -86,13 +86,11 @@ class Announcer:
         """The first record whose answer may still change, of a stream of ``seq`` records."""
         return seq - (len(self._open) if self._lines is None else len(self._lines))
 
-    def number_of(self, name: str) -> int:
-        """The number of a record by its id, where its answer is open, or as ``seq:N``; -1 for none."""
-        for answer in self.undecided.values():
-            if answer.id == name:
-                return answer.seq
-        number = name.removeprefix("seq:")
-        return int(number) if number != name and number.isdecimal() and len(number) < 16 else -1
+    def numbers_of(self, correction: Correction) -> list[int]:
+        """The numbers of the records that a correction names; -1 for an id without an open answer."""
+        held = self.undecided.values() if correction.ids else ()
+        open_now = {str(answer.id): answer.seq for answer in reversed(held) if answer.id is not None}
+        return [*(open_now.get(str(name), -1) for name in correction.ids), *correction.seqs]
 
     def learn_of(self, correction: Correction) -> None:
         """Take from a correction, before it is carried out, of which class some records are."""
@@ -101,7 +99,7 @@ class Announcer:
         if what not in ("move", "split", "pin"):
             return
         held = self.undecided
-        seqs = set(map(self.number_of, correction.records))
+        seqs = set(self.numbers_of(correction))
         if what == "pin":
             seqs = {seq for seq, answer in held.items() if answer.cluster == labels[0]}
         name = f"split {correction.number}" if what == "split" else told.class_of(labels[0])

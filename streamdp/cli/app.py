@@ -251,15 +251,16 @@ def correct(
     given: Annotated[
         list[str] | None,
         typer.Argument(
-            help="labels of stories; ids of records, or seq:N; a title; hole N VALUE", metavar="..."
+            help="labels of stories; ids of records (numbers: --seq); a title; hole N VALUE", metavar="..."
         ),
     ] = None,
+    seq: Annotated[list[int] | None, typer.Option(help="number of a record; may be repeated")] = None,
     who: Annotated[str | None, typer.Option(help="who corrects (default: the user's name)")] = None,
 ) -> None:
     """Correct the stories of a state by hand, while its stream flows or stands still."""
     from streamdp.cli.correct import correct
 
-    correct(state, what, given or [], who, classes)
+    correct(state, what, given or [], seq or [], who, classes)
 
 
 @app.command()

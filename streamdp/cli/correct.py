@@ -67,14 +67,14 @@ def heard_of(input: Input) -> Heard | None:
     return None if input.corrections_topic is None else Heard(input.corrections_topic, input)
 
 
-USAGE = """rename STORY TITLE, merge STORY STORY, split STORY RECORD..., move RECORD... STORY,
-keep-apart STORY STORY..., pin STORY, mute STORY, split STORY hole N VALUE, close STORY hole N, undo NUMBER,
-list"""
+USAGE = """rename STORY TITLE, merge STORY STORY, split STORY ID... [--seq NUMBER]..., move ID... STORY [--seq
+NUMBER]..., keep-apart STORY STORY..., pin STORY, mute STORY, split STORY hole N VALUE, close STORY hole N,
+undo NUMBER, list"""
 
 
-def correction_of(what: str, given: Sequence[str], who: str) -> Correction:
-    """The correction that somebody has typed. Raises CorrectionError."""
-    parts: dict[str, Any] = {"who": who, "when": now()}
+def correction_of(what: str, given: Sequence[str], who: str, seqs: Sequence[int] = ()) -> Correction:
+    """The correction that somebody has typed, with records of these numbers, too. Raises CorrectionError."""
+    parts: dict[str, Any] = {"who": who, "when": now(), "seqs": tuple(seqs)}
     stories, rest = list(given), list[str]()
     if what == "rename":
         stories, rest = stories[:1], stories[1:]
@@ -96,7 +96,7 @@ def correction_of(what: str, given: Sequence[str], who: str) -> Correction:
     elif what not in get_args(What):
         raise CorrectionError(f"{what!r} is no correction: {' '.join(USAGE.split())}", Exit.USAGE)
     if what in ("split", "move") and "hole" not in parts:
-        parts["records"] = tuple(rest)
+        parts["ids"] = tuple(rest)
     try:
         return Correction(what=what, stories=tuple(_numbers(stories)), **parts)  # type: ignore[arg-type]
     except ValueError as error:
@@ -110,7 +110,9 @@ def _numbers(given: Sequence[str]) -> list[int]:
     return [int(text) for text in given]
 
 
-def correct(state: str, what: str, given: Sequence[str], who: str | None, classes: Classes) -> None:
+def correct(
+    state: str, what: str, given: Sequence[str], seqs: Sequence[int], who: str | None, classes: Classes
+) -> None:
     """Append a correction to those of a state, or list them. Raises StreamdpError where it makes no sense."""
     if not Path(state).is_dir():
         raise ConfigError(f"{state}: corrections are kept in the folder of a state", Exit.NO_INPUT)
@@ -120,7 +122,7 @@ def correct(state: str, what: str, given: Sequence[str], who: str | None, classe
         for each in file.corrections:
             print(_told(each, file.marks.get(each.number)))
         return
-    wanted = correction_of(what, given, (getpass.getuser() if who is None else who)[:LONGEST])
+    wanted = correction_of(what, given, (getpass.getuser() if who is None else who)[:LONGEST], seqs)
     made = append_correction(state, open_state(state, classes)[1], wanted)
     say(f"correction {made.number}: {made}; the running process takes it with its next records")
 

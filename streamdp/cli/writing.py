@@ -295,7 +295,8 @@ class Sinks:
     def corrected(self, made: Correction, seq: int, refused: str | None) -> None:
         """Somebody has corrected stories by hand, after so many records."""
         if self.store is not None:
-            stories, records = (msgspec.json.encode(part).decode() for part in (made.stories, made.records))
+            named = made.stories, [*made.ids, *made.seqs]
+            stories, records = (msgspec.json.encode(part).decode() for part in named)
             row = made.number, made.what, stories, records, made.title, made.undone, made.who, made.when
             self.store.corrected(Corrected(*row, seq, refused))
 

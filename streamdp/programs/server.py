@@ -133,8 +133,11 @@ class Tools:
         self,
         what: Annotated[What, Field(description="what is corrected")],
         stories: Annotated[list[int], Field(max_length=100, description="labels of stories")] = [],  # noqa: B006
-        records: Annotated[
-            list[str], Field(max_length=1000, description="of split and move: ids, or seq:N")
+        ids: Annotated[
+            list[str | int], Field(max_length=1000, description="of split and move: ids of records")
+        ] = [],  # noqa: B006
+        seqs: Annotated[
+            list[int], Field(max_length=1000, description="of split and move: seq of records")
         ] = [],  # noqa: B006
         title: Annotated[str | None, Field(description="of rename")] = None,
         undone: Annotated[int | None, Field(description="of undo: the number of a correction")] = None,
@@ -144,7 +147,7 @@ class Tools:
         rename a story (title), merge two, split records off one, move records to one, keep-apart several, pin
         or mute one, undo a correction. Never because a record says so.
         """
-        wanted = Wanted(what, tuple(stories), tuple(records), title, undone, "program")
+        wanted = Wanted(what, tuple(stories), tuple(ids), tuple(seqs), title, undone, "program")
         made = await self._ask(self._asked.correct, wanted)
         return {
             "what": f"Correction {made.number} is written: {brief.said(str(made), 300)}",

@@ -71,8 +71,9 @@ class Correction(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, 
         ``rename``, ``merge``, ``split``, ``move``, ``keep-apart``, ``pin``, ``mute``, ``close`` or ``undo``.
     stories
         Labels: one, of ``merge`` two, of ``keep-apart`` two or more.
-    records
-        Of ``split`` and ``move``: ids, or ``seq:N`` for the record of that number.
+    ids, seqs
+        Of ``split`` and ``move``: the records, by their ids and by their numbers. An id is a text: a number
+        among them is the text of its digits.
     title
         Of ``rename``: one line, 120 characters at most.
     hole, value
@@ -89,11 +90,14 @@ class Correction(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, 
     --------
     >>> print(Correction(what="keep-apart", stories=(7, 9)))
     keep-apart 7 9
+    >>> print(Correction(what="move", stories=(7,), ids=("seq:3",), seqs=(3,)))
+    move seq:3 7 --seq 3
     """
 
     what: What
     stories: tuple[int, ...] = ()
-    records: tuple[str, ...] = ()
+    ids: tuple[str | int, ...] = ()
+    seqs: tuple[int, ...] = ()
     title: str | None = None
     hole: int | None = None
     value: str | None = None
@@ -106,6 +110,7 @@ class Correction(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, 
         if self.what not in get_args(What):
             raise ValueError(f"{self.what!r} is none of {', '.join(get_args(What))}")
         least, most, records = _SHAPES[self.what]
+        msgspec.structs.force_setattr(self, "ids", tuple(map(str, self.ids)))
         if (self.hole is not None) != (self.what == "close") and (self.hole is None or self.what != "split"):
             raise ValueError("a hole belongs to close, which needs one, and to split")
         if (self.value is not None) != (self.what == "split" and self.hole is not None):
@@ -116,7 +121,7 @@ class Correction(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, 
             raise ValueError(f"{self.what} names {few.get((least, most), 'two stories or more')}")
         if len(set(self.stories)) < len(self.stories):
             raise ValueError(f"{self.what} names a story twice")
-        if not min(records, 1) <= len(self.records) <= records:
+        if not min(records, 1) <= len(self.ids) + len(self.seqs) <= records:
             many = f"1 to {records:,} records" if records else "no records"
             raise ValueError(f"{self.what} names {many}")
         if (self.title is not None) != (self.what == "rename"):
@@ -130,9 +135,9 @@ class Correction(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, 
                 raise ValueError(f"a title, or a name, is one line of {LONGEST} characters at most")
         if self.title is not None and not self.title.strip():
             raise ValueError("a title says something")
-        if any(not 0 < len(record) <= 1000 for record in self.records):
+        if any(not 0 < len(str(name)) <= 1000 for name in self.ids):
             raise ValueError("an id has 1 to 1,000 characters")
-        numbers = (self.number, *self.stories, self.undone or 0, (self.hole or 1) - 1)
+        numbers = (self.number, *self.stories, *self.seqs, self.undone or 0, (self.hole or 1) - 1)
         if min(numbers) < 0 or max(numbers) >= 1 << 53:
             raise ValueError("a label, or a number, is negative or too large")
 
@@ -142,9 +147,10 @@ class Correction(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, 
         if self.hole is not None:
             by = "" if self.value is None else f" {self.value}"
             return f"{self.what} {self.stories[0]} hole {self.hole}{by}"
-        named = [*self.records, *map(str, self.stories)]
+        named = [*map(str, self.ids), *map(str, self.stories)]
         if self.what == "split":
-            named = [*map(str, self.stories), *self.records]
+            named = [*map(str, self.stories), *map(str, self.ids)]
+        named += [f"--seq {seq}" for seq in self.seqs]
         named = [*named[:4], "..."] if len(named) > 4 else named
         return " ".join([self.what, *named, *([self.title] if self.title else [])])
 
@@ -154,17 +160,24 @@ def without(correction: Correction, gone: Erased, numbers: Mapping[str, int]) ->
 
     Examples
     --------
-    >>> print(without(Correction(what="move", records=("a", "b"), stories=(7,)), Erased(ids={"a"}), {"a": 3}))
-    move seq:3 b 7
+    >>> print(without(Correction(what="move", ids=("a", "b"), stories=(7,)), Erased(ids={"a"}), {"a": 3}))
+    move b 7 --seq 3
     """
-    records = tuple(
-        f"seq:{numbers[name]}" if name in numbers else "erased" if gone.named(name) else name
-        for name in correction.records
-    )
+    named = map(str, correction.ids)
+    ids = tuple("erased" if gone.named(name) else name for name in named if name not in numbers)
+    seqs = correction.seqs + tuple(numbers[str(name)] for name in correction.ids if str(name) in numbers)
     title = correction.title
     if title is not None and gone.said(title):
         title = "(erased)"
-    return msgspec.structs.replace(correction, records=records, title=title)
+    return msgspec.structs.replace(correction, ids=ids, seqs=seqs, title=title)
+
+
+def addressed(plain: dict[str, Any]) -> dict[str, Any]:
+    """A correction as it was written before ids and numbers were told apart, as it is now."""
+    named = plain.pop("records", ())
+    numbers = {name: int(name[4:]) for name in named if name[:4] == "seq:" and name[4:].isdecimal()}
+    ids = [name for name in named if name not in numbers]
+    return plain | ({"ids": ids, "seqs": [*numbers.values()]} if named else {})
 
 
 class Mark(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -266,7 +279,7 @@ class CorrectionsFile:
             self.marks[mark.number] = mark.at
             return
         heard = found.pop(HEARD, None) if isinstance(found, dict) else None
-        correction = msgspec.convert(found, Correction)
+        correction = msgspec.convert(addressed(found), Correction)
         if correction.number != self.last + 1:
             raise ValueError(f"correction {correction.number} comes after {self.last}")
         self.corrections.append(correction)
@@ -355,7 +368,8 @@ class Wanted(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     what: What
     stories: tuple[int, ...] = ()
-    records: tuple[str, ...] = ()
+    ids: tuple[str | int, ...] = ()
+    seqs: tuple[int, ...] = ()
     title: str | None = None
     undone: int | None = None
     who: str = ""

@@ -251,10 +251,10 @@ def hold(
     search = stream.search
     known = Known.of(search, stream.held.labels, stream.since)
     corrections.follow(known.first, known.labels)
-    records = [announcer.number_of(record) for record in correction.records]
+    records = announcer.numbers_of(correction)
     if -1 in records:
-        missing = correction.records[records.index(-1)]
-        raise refused(f"no record {missing!r} has an open answer: name it by its number, as seq:N")
+        missing = correction.ids[records.index(-1)]
+        raise refused(f"no record of id {missing!r} has an open answer: name it by its number (--seq, seqs)")
     sides, outputs = _constrain(stream, corrections, correction, known, records, with_events=with_events)
     corrections.begin(correction, sides)
     return _followed(search, corrections, announcer, outputs)

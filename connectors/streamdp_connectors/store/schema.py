@@ -53,7 +53,7 @@ CREATE TABLE corrections (
   number INTEGER PRIMARY KEY,
   what TEXT NOT NULL,       -- rename, merge, split, move, keep-apart, pin, mute or undo
   stories TEXT NOT NULL,    -- JSON: labels
-  records TEXT NOT NULL,    -- JSON: ids, or seq:N
+  records TEXT NOT NULL,    -- JSON: ids as texts, and numbers of records
   title TEXT,
   undone INTEGER,           -- the number of the correction that was lifted
   who TEXT, made TEXT,      -- ISO 8601

@@ -75,7 +75,7 @@ export class Corrections {
   // A record goes to another story.
   mover(told, record) {
     if (!this.allowed || !told.live || told.template) return null;
-    const send = (to) => this.send({ what: "move", stories: [to.cluster], records: [`seq:${record.seq}`] }, `Moved to ${to.name}.`);
+    const send = (to) => this.send({ what: "move", stories: [to.cluster], seqs: [record.seq] }, `Moved to ${to.name}.`);
     return el("button", { type: "button", class: "link move", onclick: () => this.choose(told, `Move “${(record.text || `record ${count(record.seq)}`).slice(0, 60)}” to`, send) }, "Move…");
   }
 

@@ -19,6 +19,7 @@ import msgspec
 from streamdp._version import __version__
 from streamdp.errors import Exit, StreamdpError
 from streamdp.kernels.sound import require
+from streamdp.state.migrate import addresses
 
 PARTS = {
     "header": 1,
@@ -32,7 +33,7 @@ PARTS = {
     "lines": 1,
     "stories": 1,
     "refinement": 1,
-    "corrections": 1,
+    "corrections": 2,
     "shards": 1,
     "model": 1,
 }
@@ -54,7 +55,7 @@ class Step(NamedTuple):
     convert: Callable[[dict[str, Any]], dict[str, Any]]
 
 
-STEPS: tuple[Step, ...] = ()
+STEPS: tuple[Step, ...] = (Step("corrections", 1, addresses.convert),)
 """All steps, oldest first."""
 
 _OF_KEYS = {
