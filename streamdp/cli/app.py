@@ -271,7 +271,10 @@ def erase(
         typer.Argument(help="state folder, and the stores and outputs of its runs", metavar="PATH..."),
     ],
     classes: Classes,
-    id: Annotated[list[str] | None, typer.Option(help="id of a record, or seq:N; may be repeated")] = None,
+    id: Annotated[
+        list[str] | None, typer.Option(help="id of a record (its number: --seq); may be repeated")
+    ] = None,
+    seq: Annotated[list[int] | None, typer.Option(help="number of a record; may be repeated")] = None,
     ids: Annotated[str | None, typer.Option(help="file of ids, one a line", metavar="FILE")] = None,
     where: Annotated[
         list[str] | None, typer.Option(help="records whose field has this value", metavar="FIELD=VALUE")
@@ -280,7 +283,7 @@ def erase(
     """Erase records: from a state, its store, its outputs and its journal; while no run goes on with it."""
     from streamdp.cli.erase import erase, wanted
 
-    return erase(paths, wanted(id or [], ids, where or []), classes)
+    return erase(paths, wanted(id or [], seq or [], ids, where or []), classes)
 
 
 @app.command()

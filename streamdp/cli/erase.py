@@ -17,6 +17,7 @@ from streamdp_connectors.journal.segments import is_journal, segments
 from streamdp_connectors.store import erase as stores
 
 from streamdp.cli.errors import say, warn
+from streamdp.cli.reading import format_of
 from streamdp.cli.status import counted
 from streamdp.engine import Engine
 from streamdp.errors import Exit, StreamdpError
@@ -110,8 +111,8 @@ def _rotated(path: Path) -> list[Path]:
     return [each for each in sorted(path.parent.iterdir()) if name.fullmatch(each.name)]
 
 
-def wanted(names: Sequence[str], file: str | None, where: Sequence[str]) -> Erased:
-    """Which records are meant. Raises EraseError."""
+def wanted(names: Sequence[str], seqs: Sequence[int], file: str | None, where: Sequence[str]) -> Erased:
+    """Which records are meant, by id, by number or by a field. Raises EraseError."""
     names = list(names)
     if file is not None:
         try:
@@ -122,11 +123,10 @@ def wanted(names: Sequence[str], file: str | None, where: Sequence[str]) -> Eras
     pairs = [tuple(each.split("=", 1)) for each in where]
     if any(len(pair) < 2 or not pair[0] for pair in pairs):
         raise EraseError("--where takes FIELD=VALUE", Exit.USAGE)
-    if not names and not pairs:
-        raise EraseError("say which records: --id, --ids or --where", Exit.USAGE)
-    numbers = [int(name[4:]) for name in names if name.startswith("seq:") and name[4:].isdecimal()]
-    ids = frozenset(name for name in names if not (name.startswith("seq:") and name[4:].isdecimal()))
-    return Erased(ids=ids, seqs=frozenset(numbers), where=tuple((name, value) for name, value in pairs))
+    if not names and not seqs and not pairs:
+        raise EraseError("say which records: --id, --ids, --seq or --where", Exit.USAGE)
+    where_ = tuple((name, value) for name, value in pairs)
+    return Erased(ids=frozenset(names), seqs=frozenset(seqs), where=where_)
 
 
 def erase(paths: Sequence[str], meant: Erased, classes: Classes) -> int:
@@ -148,7 +148,7 @@ def erase(paths: Sequence[str], meant: Erased, classes: Classes) -> int:
         gone = gone if state is None else state.look(gone)
         unknown = sorted(asked - gone.seen)
         if state is not None:
-            unknown += [f"seq:{seq}" for seq in sorted(meant.seqs) if seq >= state.engine.seq]
+            unknown += [f"record {seq}" for seq in sorted(meant.seqs) if not 0 <= seq < state.engine.seq]
         if not (gone.seen or gone.seqs) or len(unknown) == len(meant.ids) + len(meant.seqs) > 0:
             names = unknown or [f"{name}={value}" for name, value in meant.where]
             raise EraseError(_unknown(places, names), Exit.NO_INPUT)
@@ -183,7 +183,9 @@ def _shown(path: Path | str) -> str:
 def _unknown(places: Places, names: Sequence[str]) -> str:
     where = [*([] if places.state is None else [places.state]), *places.stores, *places.files]
     shown = ", ".join(names[:5]) + (", ..." if len(names) > 5 else "")
-    return f"nothing is known of {shown} in {', '.join(map(_shown, where[:5]))}"
+    told = f"nothing is known of {shown} in {', '.join(map(_shown, where[:5]))}"
+    numbers = [name[4:] for name in names if name.startswith("seq:") and name[4:].isdecimal()]
+    return told + (f" (the number of a record is --seq {numbers[0]})" if numbers else "")
 
 
 def _locked(path: Path) -> int:
@@ -238,7 +240,6 @@ class _State:
         self.plan = Plan.found(self.folder)
         self._fresh_body = b""
         self._numbers: dict[str, int] = {}
-        self._open: set[bytes] = set()
         sign = claim.newest(self.folder)
         if sign is not None and sign.owner is not None and not sign.owner.ended:
             what = "was left by a run that did not end: let it go on, and stop it, before anything is erased"
@@ -265,21 +266,22 @@ class _State:
     def before(self, meant: Erased) -> Erased:
         """The records that are meant; with those of an erasure that was interrupted, or was before."""
         erased = ErasedFile(self.folder)
-        meant = msgspec.structs.replace(meant, id_field=self.engine.settings.id_field)
+        settings = self.engine.settings
+        lines = format_of(settings, str(self.header.positions.get("file"))) in ("text", "log")
+        meant = msgspec.structs.replace(meant, id_field="" if lines else settings.id_field)
         meant = meant.with_more(ids=[name for name in meant.ids if erased.holds(name)])
         if self.plan is None:
             return meant
         gone = self.plan.gone
-        return meant.with_more(gone.seen, gone.seqs, gone.texts, gone.words)
+        meant = meant.with_more(gone.seen, gone.seqs, gone.texts, gone.words)
+        return msgspec.structs.replace(meant, places=gone.places)
 
     def look(self, gone: Erased) -> Erased:
         """What the state knows of the records, as which it is without them from now on."""
         for answer in self.engine.open_answers():
             if gone.named(answer.id) or answer.seq in gone.seqs or gone.meant(answer.keep or None):
-                self._open.add(msgspec.json.encode(answer.position))
-                gone = gone.with_more(
-                    ids=[str(answer.id)] if answer.id is not None else [], seqs=[answer.seq]
-                )
+                ids = [str(answer.id)] if answer.id is not None else []
+                gone = gone.with_more(ids=ids, seqs=[answer.seq], places=[answer.position])
                 self._numbers |= {} if answer.id is None else {str(answer.id): answer.seq}
         gone = self.engine.erase(gone)
         self._fresh_body = self.engine.dumps()
@@ -303,8 +305,9 @@ class _State:
             for name, left in lefts.items():
                 outputs[name] = _left_now(outputs[name], left, found[left.length], _fresh(path))
         if self.places.journal is not None:
-            for path, _ in segments(self.places.journal):
-                if count := journals.rewrite(path, _fresh(path), gone):
+            for segment in segments(self.places.journal):
+                path = segment.path
+                if count := journals.rewrite(segment, _fresh(path), gone):
                     fresh.append(str(path))
                     done.append(f"{_shown(path)} ({counted(count, 'record')})")
         corrections = CorrectionsFile(self.folder)
@@ -314,7 +317,7 @@ class _State:
             fresh.append(str(corrections.path))
         if "store" in outputs:
             waiting = outputs["store"]["waiting"]
-            held = [pair for pair in waiting if pair[0].encode() not in self._open and not gone.said(pair[1])]
+            held = [pair for pair in waiting if pair[0] not in gone.places]
             outputs["store"] = outputs["store"] | {"waiting": held}
         header = msgspec.structs.replace(self.header, outputs=outputs)
         snapshot = self.folder / f"snapshot-{header.seq:015d}{SUFFIX}"

@@ -107,7 +107,7 @@ class DoorWatch(Watch):
         ids = {"otlp": uid_of}.get(run.settings.format) or ids_by(run.settings.id_field)
         id_of = (lambda record: None) if of_text else ids
         call = self._live.page.hub.call
-        self._door = Door(run.journal, id_of, stored.answers, call, self._within)
+        self._door = Door(run.journal, id_of, stored.answers, call, self._within, run.erased.holds)
         run.hindered = self._hinder
         self._ids, self._end = id_of, run.journal.records
         self._from = _held(run.source.positions()["line"], run.sinks.store.waiting)

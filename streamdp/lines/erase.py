@@ -82,7 +82,7 @@ def _erase_tokens(state: State, own: list[bytes], most: int) -> list[bool]:
         if token is not None and alone:
             span = slice(int(tokens[token]["start"]), int(tokens[token]["start"] + tokens[token]["length"]))
             state.text[span] = _MASK[state.text[span]]
-        found.append(bool(alone))
+        found.append(token is not None and bool(alone))
     return found
 
 

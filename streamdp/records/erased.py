@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import base64
-import csv
 import functools
+import json
 import re
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -28,6 +28,9 @@ _OWN = ("keep", "params", "text", "texts", "fields", "data", "data_base64", "det
 _NAMED = ("ids", "records")
 """Lists of ids of records."""
 
+_ESCAPED = re.compile(r"(?:\\u[0-9a-fA-F]{4}|\\[^u])+")
+"""Characters as JSON may write them."""
+
 
 class Erased(msgspec.Struct, frozen=True, kw_only=True):
     """Records that are to be erased, as far as they are known.
@@ -45,9 +48,11 @@ class Erased(msgspec.Struct, frozen=True, kw_only=True):
     where
         Fields and the values that they have in such records, and in no others.
     id_field
-        The field of the id, in records as they came.
+        The field of the id, in records as they came; empty where these are lines of text, without ids.
     seen
         Those of the ids that were met.
+    places
+        Their positions, as JSON.
 
     Examples
     --------
@@ -66,6 +71,7 @@ class Erased(msgspec.Struct, frozen=True, kw_only=True):
     where: tuple[tuple[str, str], ...] = ()
     id_field: str = "id"
     seen: frozenset[str] = frozenset()
+    places: frozenset[str] = frozenset()
 
     def with_more(
         self,
@@ -73,8 +79,9 @@ class Erased(msgspec.Struct, frozen=True, kw_only=True):
         seqs: Iterable[int] = (),
         texts: Iterable[str] = (),
         words: Iterable[str] = (),
+        places: Iterable[Mapping[str, Any]] = (),
     ) -> Erased:
-        """The same, and more of it is known: ids that were met, numbers, texts, words."""
+        """The same, and more of it is known: ids that were met, numbers, texts, words, positions."""
         lines = (" ".join(text.split()) for text in texts)
         return msgspec.structs.replace(
             self,
@@ -83,11 +90,12 @@ class Erased(msgspec.Struct, frozen=True, kw_only=True):
             seqs=self.seqs | set(seqs),
             texts=self.texts | {line for line in lines if line},
             words=self.words | set(words),
+            places=self.places | set(map(place_of, places)),
         )
 
     def named(self, name: object) -> bool:
         """Whether this is the id of one of them."""
-        return name is not None and str(name) in self.ids
+        return name is not None and id_text(name) in self.ids
 
     def words_left(self, words: str | None) -> str | None:
         """Words, separated by blanks, without those that only they had."""
@@ -107,16 +115,28 @@ class Erased(msgspec.Struct, frozen=True, kw_only=True):
         line = " ".join(text.split())
         return any(_is_of(line, own) for own in self.texts)
 
+    def ids_of(self, data: bytes) -> list[str] | None:
+        """The ids of them that these bytes have, none where they are theirs without one; None: they are not.
+
+        Bytes that are no object of JSON were refused: they are theirs where they hold a whole id or text.
+        """
+        fields = _fields_of(data)
+        if fields is not None:
+            name = fields.get(self.id_field)
+            ids = [] if name is None else [id_text(name)]
+            return ids if self.named(name) or self.meant(fields) else None
+        text = data.decode("utf-8", "replace")
+        shown = text + "\n" + _ESCAPED.sub(_unescaped, text)
+        if not self.id_field:
+            return None
+        found = [name for name in self.ids if name in shown and _whole(name, self.id_field).search(shown)]
+        line = " ".join(shown.split())
+        says = any(len(own) >= SPEAKING and own in line for own in self.texts)
+        return found if found or says else None
+
     def came_as(self, data: bytes) -> bool:
-        """Whether one of them came as these bytes: by its id, its fields, or what it says."""
-        try:
-            fields = msgspec.json.decode(data)
-        except (msgspec.DecodeError, RecursionError):
-            text = data.decode("utf-8", "replace")
-            return self.said(text) or any(map(self.named, next(iter(csv.reader([text])), [])))
-        if not isinstance(fields, dict):
-            return False
-        return self.named(fields.get(self.id_field)) or self.meant(fields)
+        """Whether these bytes are of one of them."""
+        return self.ids_of(data) is not None
 
     def scrubbed(self, value: Any) -> Any:
         """A value of JSON without what is theirs; the same object where there is nothing of them in it."""
@@ -138,9 +158,8 @@ class Erased(msgspec.Struct, frozen=True, kw_only=True):
 
     def _left_of(self, value: dict[str, Any]) -> dict[str, Any]:
         if "reason" in value and ("data" in value or "data_base64" in value):
-            data = value.get("data")
-            raw = base64.b64decode(value["data_base64"]) if data is None else str(data).encode()
-            return {name: value[name] for name in ("position", "reason")} if self.came_as(raw) else value
+            own = self.came_as(refused_data(value))
+            return {name: value[name] for name in ("position", "reason")} if own else value
         answer = "cluster" in value and "position" in value
         name_of = "record" if "alert" in value else "id"
         own = self.named(value.get(name_of)) or (answer and value.get("seq") in self.seqs)
@@ -159,6 +178,51 @@ class Erased(msgspec.Struct, frozen=True, kw_only=True):
             else:
                 left[name] = self.scrubbed(part)
         return left
+
+
+def place_of(position: Mapping[str, Any]) -> str:
+    """A position as JSON."""
+    return msgspec.json.encode(position).decode()
+
+
+def refused_data(reject: Mapping[str, Any]) -> bytes:
+    """The bytes that a line of a file of rejects has."""
+    data = reject.get("data")
+    return base64.b64decode(reject.get("data_base64", "")) if data is None else str(data).encode()
+
+
+def id_text(name: object) -> str:
+    """An id as a text, as the decoder reads it: 17 for 17.0, and no half of a surrogate pair."""
+    plain = int(name) if isinstance(name, float) and name.is_integer() else name
+    return str(plain).encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def _fields_of(data: bytes) -> dict[str, Any] | None:
+    """The fields of a record of JSON, as Python's own reader takes it, too; None for anything else."""
+    try:
+        found = msgspec.json.decode(data)
+    except (msgspec.DecodeError, RecursionError):
+        try:
+            found = json.loads(data)
+        except (ValueError, RecursionError):
+            return None
+    return found if isinstance(found, dict) else None
+
+
+def _unescaped(found: re.Match[str]) -> str:
+    try:
+        return str(msgspec.json.decode(f'"{found[0]}"'))
+    except msgspec.DecodeError:
+        return found[0]
+
+
+@functools.lru_cache(1 << 12)
+def _whole(name: str, field: str) -> re.Pattern[str]:
+    """What finds an id, and no part of a longer one; a number in quotes, as a cell, or behind its field."""
+    if not name.isdecimal():
+        return re.compile(rf"(?<![\w-]){re.escape(name)}(?![\w-])")
+    cell = rf"(?:^|,)\s*{name}\s*(?:,|$)"
+    return re.compile(rf'"{name}"|{cell}|{re.escape(field)}\W{{1,4}}{name}(?![\w-])', re.MULTILINE)
 
 
 def texts_of(fields: Iterable[Any]) -> list[str]:

@@ -22,6 +22,7 @@ from streamdp.decode.objects import id_of
 from streamdp.page.errors import AskError
 from streamdp.serve.bodies import SMALL
 from streamdp.serve.told import Answer
+from streamdp.state.erasing import DETAIL, REASON
 
 QUEUE = 10_000
 """Records that may wait for the stream, or one body more than none."""
@@ -34,6 +35,9 @@ RESERVE = 64 << 20
 
 LOOK = 1.0
 """Seconds between two looks whether a full disk has room again."""
+
+
+_GONE = Answer(status="refused", reason=REASON, detail=DETAIL)
 
 
 class Waiting:
@@ -91,6 +95,8 @@ class Door:
         Has the server's loop call something.
     within
         Seconds that a request waits for answers.
+    erased
+        Whether the record of an id was erased: one that comes again is never written.
     """
 
     def __init__(
@@ -100,9 +106,10 @@ class Door:
         known: Callable[[Sequence[str]], Mapping[str, Answer]],
         call: Callable[..., None],
         within: float,
+        erased: Callable[[str | None], bool] = lambda name: False,
     ) -> None:
         self._journal, self._id_of, self._known = journal, id_of, known
-        self._call, self._within = call, within
+        self._call, self._within, self._erased = call, within, erased
         self.hindrance: str | None = "reading the journal again"
         """Why nothing is taken; None where records are."""
         self.reserve = RESERVE
@@ -147,6 +154,8 @@ class Door:
         self, records: Sequence[bytes | Answer], names: Sequence[str | None]
     ) -> list[Waiting | Answer]:
         """The answers that are known, and what waits: known by its id, or new, for the journal."""
+        gone = [self._erased(name) for name in names]
+        records = [_GONE if was else record for record, was in zip(records, gone, strict=True)]
         asked = [name for name in names if name is not None and name not in self._ids]
         stored = self._known(asked) if asked else {}
         found: list[Waiting | Answer] = []

@@ -30,6 +30,8 @@ START = b'{"streamdp":"erased",'
 REASON = "erased"
 """The reason of the reject that stands for a record that was erased and comes again."""
 
+DETAIL = "a record of this id was erased"
+
 FRESH = ".erasing"
 """Ending of a file that is to take the place of another."""
 
@@ -116,7 +118,7 @@ class ErasedFile:
 
 
 def _reject(position: dict[str, object]) -> Reject:
-    return Reject(position, REASON, "a record of this id was erased", b"")
+    return Reject(position, REASON, DETAIL, b"")
 
 
 def _refused(texts: Texts, gone: Sequence[int]) -> Records:

@@ -36,8 +36,11 @@ def erase(stream: Stream, gone: Erased) -> Erased:
         records += [record for _, record in [*stream.intake.pending, *stream.intake.strays]]
     for record in records:
         if gone.named(record.id) or gone.meant(record.keep):
-            said = [text_of(record, stream.settings.texts)]
-            gone = gone.with_more(ids=[] if record.id is None else [str(record.id)], texts=said)
+            said, ids = (
+                [text_of(record, stream.settings.texts)],
+                [] if record.id is None else [str(record.id)],
+            )
+            gone = gone.with_more(ids=ids, texts=said, places=[record.position])
     gone = gone.with_more(texts=[text for seq, _, text in told.samples.all() if seq in gone.seqs])
     gone = gone.with_more(texts=[title.text for title in memory.titles.all() if title.seq in gone.seqs])
     if isinstance(stream, TemplateStream):
@@ -54,7 +57,7 @@ def erase(stream: Stream, gone: Erased) -> Erased:
     stream.corrections.erase(gone, named)
 
     def is_gone(record: Record) -> bool:
-        return gone.named(record.id)
+        return gone.named(record.id) or gone.meant(record.keep)
 
     stream.order.erase(is_gone)
     if isinstance(stream, BeamStream):

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from streamdp.errors import Exit, foreseen
-from streamdp.records.erased import Erased, texts_of
+from streamdp.records.erased import Erased, refused_data, texts_of
 from streamdp.safe_files import open_regular, written_anew
 from streamdp_connectors.protocol import SinkError
 
@@ -102,18 +102,13 @@ def _of_value(value: Any, gone: Erased) -> Erased:
         return gone
     name = value.get("id")
     ids = [] if name is None else [str(name)]
-    return gone.with_more(ids=ids, seqs=[value["seq"]], texts=texts_of(kept.values()))
+    texts, places = texts_of(kept.values()), [value["position"]]
+    return gone.with_more(ids=ids, seqs=[value["seq"]], texts=texts, places=places)
 
 
 def _of_reject(value: dict[str, Any], gone: Erased) -> Erased:
-    data = str(value.get("data", "")).encode()
-    if not data or not gone.came_as(data):
-        return gone
-    fields = _value(data)
-    name = fields.get(gone.id_field) if isinstance(fields, dict) else None
-    return gone.with_more(
-        ids=[name for name in gone.ids if name.encode() in data] if name is None else [str(name)]
-    )
+    ids = gone.ids_of(refused_data(value))
+    return gone if ids is None else gone.with_more(ids=ids)
 
 
 def _of_cells(table: Table, cells: list[str], gone: Erased) -> Erased:
@@ -122,7 +117,9 @@ def _of_cells(table: Table, cells: list[str], gone: Erased) -> Erased:
     if not (gone.named(fields.get("id") or None) or seq in gone.seqs or gone.meant(fields)):
         return gone
     ids = [fields["id"]] if fields.get("id") else []
-    return gone.with_more(ids=ids, seqs=[seq], texts=texts_of(table.kept(cells)))
+    place = {"file": fields["file"], "line": int(fields["line"])} if fields.get("file") else None
+    texts, places = texts_of(table.kept(cells)), [] if place is None else [place]
+    return gone.with_more(ids=ids, seqs=[seq], texts=texts, places=places)
 
 
 class Rewritten(NamedTuple):

@@ -9,9 +9,10 @@ from pathlib import Path
 import msgspec
 
 from streamdp.errors import Exit
-from streamdp.records.erased import Erased
+from streamdp.records.erased import Erased, place_of
 from streamdp.safe_files import written_anew
-from streamdp_connectors.journal.segments import damaged, groups, opened, packed, segments
+from streamdp_connectors.journal.segments import Segment, damaged, groups, opened, packed, segments
+from streamdp_connectors.journal.source import JOURNAL
 from streamdp_connectors.journal.writer import has_group_after
 from streamdp_connectors.protocol import SinkError
 
@@ -19,19 +20,22 @@ from streamdp_connectors.protocol import SinkError
 def found_in(folder: Path, gone: Erased, text_field: str) -> Erased:
     """What a journal knows of records: ids, and what they say."""
     for segment in segments(folder):
-        for data in _records(segment.path):
-            if not gone.came_as(data):
+        for line, data in enumerate(_records(segment.path), segment.before + 1):
+            if not _is_gone(gone, line, data):
                 continue
+            ids = gone.ids_of(data)
             try:
                 fields = msgspec.json.decode(data)
-            except msgspec.DecodeError:
-                gone = gone.with_more(texts=[data.decode("utf-8", "replace")])
-                continue
-            if isinstance(fields, dict):
-                name, text = fields.get(gone.id_field), fields.get(text_field)
-                ids = [] if name is None else [str(name)]
-                gone = gone.with_more(ids=ids, texts=[text] if isinstance(text, str) else [])
+            except (msgspec.DecodeError, RecursionError):
+                fields = None
+            text = fields.get(text_field) if isinstance(fields, dict) else None
+            gone = gone.with_more(ids=ids or [], texts=[text] if isinstance(text, str) else [])
     return gone
+
+
+def _is_gone(gone: Erased, line: int, data: bytes) -> bool:
+    """Whether a line of the journal is one of the records, by its place or by what it holds."""
+    return place_of({"file": JOURNAL, "line": line}) in gone.places or gone.came_as(data)
 
 
 def _records(path: Path) -> Iterator[bytes]:
@@ -43,25 +47,28 @@ def _records(path: Path) -> Iterator[bytes]:
         os.close(fd)
 
 
-def rewrite(path: Path, into: Path, gone: Erased) -> int:
+def rewrite(segment: Segment, into: Path, gone: Erased) -> int:
     """Write a file of a journal anew, durably, without what these records are; how many they were.
 
     Where there are none, no new file is made. Raises SinkError.
     """
+    path, line = segment
     changed, end, fd = 0, 0, opened(path)
     try:
         with written_anew(into, os.fstat(fd).st_mode) as file:
             for group in groups(fd):
-                left = [_left_of(record) if gone.came_as(record) else record for record in group.records]
+                lines = enumerate(group.records, line + 1)
+                left = [
+                    _left_of(record, gone) if _is_gone(gone, at, record) else record for at, record in lines
+                ]
+                line += len(left)
                 changed += sum(a is not b for a, b in zip(left, group.records, strict=True))
                 file.write(packed(group.arrival, left))
                 end += group.size
             if has_group_after(fd, end):
                 raise damaged(path, 0)
             torn = os.pread(fd, os.fstat(fd).st_size - end, end)  # nobody has heard that it was accepted
-            changed += any(map(gone.came_as, torn.split(b"\n"))) or any(
-                b'"%s"' % name.encode() in torn for name in gone.ids
-            )
+            changed += bool(torn)
         if not changed:
             into.unlink()
     except OSError as error:
@@ -71,6 +78,6 @@ def rewrite(path: Path, into: Path, gone: Erased) -> int:
     return changed
 
 
-def _left_of(record: bytes) -> bytes:
+def _left_of(record: bytes, gone: Erased) -> bytes:
     """What stands for a record that is erased: nothing that could be one."""
-    return b"{}" if record.startswith(b"{") and record != b"{}" else b""
+    return b"{}" if gone.id_field and record.startswith(b"{") and record != b"{}" else b""

@@ -50,7 +50,7 @@ def _opened(path: str) -> Iterator[sqlite3.Connection]:
 def found_in(path: str, gone: Erased) -> Erased:
     """What a store knows of records: numbers of ids, ids of numbers, texts."""
     with _opened(path) as store:
-        columns = "SELECT seq, id, text, fields FROM records"
+        columns = "SELECT seq, id, text, fields, position FROM records"
         if gone.where:
             rows = list(store.execute(f"{columns} WHERE fields IS NOT NULL"))
             rows = [row for row in rows if gone.meant(msgspec.json.decode(row[3]))]
@@ -59,11 +59,10 @@ def found_in(path: str, gone: Erased) -> Erased:
         for name, wanted in (("id", sorted(gone.ids)), ("seq", sorted(gone.seqs))):
             for some in _portions(wanted):
                 rows += store.execute(f"{columns} WHERE {name} IN ({', '.join('?' * len(some))})", some)
-        for seq, name, text, fields in rows:
+        for seq, name, text, fields, position in rows:
             kept = msgspec.json.decode(fields).values() if fields else ()
-            gone = gone.with_more(
-                ids=[] if name is None else [name], seqs=[seq], texts=[text, *texts_of(kept)]
-            )
+            ids, places = [] if name is None else [name], [msgspec.json.decode(position)]
+            gone = gone.with_more(ids=ids, seqs=[seq], texts=[text, *texts_of(kept)], places=places)
     return gone
 
 
@@ -127,6 +126,7 @@ def _erase_rows(store: sqlite3.Connection, gone: Erased) -> int:
         ).rowcount
     run("UPDATE stories SET title = NULL WHERE said(title)")
     run("UPDATE stories SET keywords = others(keywords) WHERE keywords <> others(keywords)")
+    run("UPDATE stories SET keywords = NULL WHERE said(keywords)")  # a whole text, by chance
     run("UPDATE events SET title = '' WHERE said(title)")
     run("UPDATE events SET more = scrubbed(more) WHERE more <> scrubbed(more)")
     run("UPDATE corrections SET title = '' WHERE said(title)")
@@ -147,7 +147,7 @@ def _scrubbed(gone: Erased, written: str | None) -> str | None:
         return None
     value = msgspec.json.decode(written)
     if isinstance(value, list):  # of ids
-        left: Any = [name for name in value if not gone.named(name)]
+        left: Any = [name for name in value if isinstance(name, int) or not gone.named(name)]
         return written if len(left) == len(value) else msgspec.json.encode(left).decode()
     left = gone.scrubbed(value)
     return written if left is value else msgspec.json.encode(left).decode()
@@ -162,6 +162,7 @@ def _row_left(gone: Erased, place: str, row: list[Any]) -> list[Any]:
         row[1] = None if row[1] is not None and gone.said(row[1]) else row[1]
         alone = row[3] <= 1 and row[6] in gone.seqs
         row[2] = None if alone else gone.words_left(row[2])
+        row[2] = None if row[2] is not None and gone.said(row[2]) else row[2]
     elif place == "events":
         row[7] = "" if row[7] is not None and gone.said(row[7]) else row[7]
         row[8] = _scrubbed(gone, row[8])
