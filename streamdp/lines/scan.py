@@ -2,7 +2,8 @@
 
 A number is digits, with a sign where no letter is before it, joined by ``. : , / _ -``. A run of hexadecimal
 digits counts as one where it begins with 0x, has four characters or more with a digit among them, or eight;
-and so do four such runs or more with ``:`` or ``-`` between them, of any length. ``lines/words.py`` says
+and so do four such runs or more with ``:`` or ``-`` between them, of any length. An address of IPv6 is one,
+with its zone, the length of its prefix, or brackets and a port. ``lines/words.py`` says
 which words are folded: in dates, units behind a number, and true, false and null. What a mask has matched
 (``lines/masks.py``) is written as that mask's byte.
 """
@@ -31,6 +32,8 @@ from streamdp.lines.words import (
     unit_end,
     value_end,
 )
+
+_COLON, _DOT, _SLASH, _PERCENT, _OPEN = 58, 46, 47, 37, 91
 
 MOST = 512
 """Tokens of a line that are looked at."""
@@ -65,6 +68,128 @@ def _hex_end(data: np.ndarray, at: int, stop: int) -> int:
         else:
             break
     return end if groups >= 4 and digits else first
+
+
+@kernel
+def _quad_end(data: np.ndarray, at: int, stop: int) -> int:
+    """Where four numbers with dots between them end; the place itself where there are none."""
+    end = at
+    for part in range(4):
+        begin = end
+        while end < stop and end - begin < 4 and KINDS[data[end]] & DIGIT:
+            end += 1
+        if not 1 <= end - begin <= 3 or (part < 3 and (end >= stop or data[end] != _DOT)):
+            return at
+        end += part < 3
+    return end
+
+
+@kernel
+def _groups_end(data: np.ndarray, i: int, stop: int) -> int:
+    """Where the groups of an address of IPv6 end; the place itself where there are none.
+
+    Names of C++ and the like have two colons, too: some group has a digit, and the first of two, if short.
+    """
+    groups, gap, digits, pairs, short = 0, False, False, True, False
+    at = end = i
+    while True:
+        if at + 1 < stop and data[at] == _COLON and data[at + 1] == _COLON:
+            if gap:
+                return i
+            gap, at = True, at + 2
+            end = at
+        elif groups and at < stop and data[at] == _COLON and at + 1 < stop and KINDS[data[at + 1]] & HEX:
+            at += 1
+        elif groups or at > i:
+            break
+        k, own = at, False
+        while k < stop and k - at < 5 and KINDS[data[k]] & HEX:
+            own = own or bool(KINDS[data[k]] & DIGIT)
+            k += 1
+        if k == at:
+            break
+        quad = _quad_end(data, at, stop) if k < stop and data[k] == _DOT else at
+        if quad > at:
+            groups, digits, pairs, end = groups + 2, True, False, quad
+            break
+        if k - at > 4:
+            return i
+        short = short or (at == i and not own and k - at < 4)
+        groups, digits, pairs = groups + 1, digits or own, pairs and k - at == 2
+        at = end = k
+    if end < stop and (KINDS[data[end]] & ALNUM or (data[end] == _COLON and data[end - 1] == _COLON)):
+        return i
+    if gap:
+        return end if groups < 8 and (digits or groups == 0) and (groups > 2 or not short) else i
+    return end if groups == 8 and not pairs else i
+
+
+@kernel
+def _may_have_address(data: np.ndarray, start: int, stop: int) -> bool:
+    """Whether a line has two colons side by side, or six: else no address of IPv6 is in it."""
+    colons = pairs = 0
+    line, after = data[start : stop - 1], data[start + 1 : stop]  # of indices from 0 on LLVM makes vectors
+    for i in range(after.shape[0]):
+        colons += line[i] == _COLON
+        pairs += (line[i] == _COLON) & (after[i] == _COLON)
+    return pairs > 0 or colons > 5
+
+
+@kernel
+def _address_end(data: np.ndarray, start: int, i: int, stop: int) -> int:
+    """Where the address of IPv6 that begins at a place ends, with a zone, the length of a prefix, or a port.
+
+    That is the place itself where none begins.
+    """
+    colons = i + 1 < stop and data[i] == _COLON and data[i + 1] == _COLON
+    if not (colons or KINDS[data[i]] & HEX) or (i > start and KINDS[data[i - 1]] & ALNUM):
+        return i
+    if i > start and data[i - 1] == _COLON and (colons or (i - 1 > start and data[i - 2] == _COLON)):
+        return i
+    end = _groups_end(data, i, stop)
+    if end == i:
+        return i
+    if end + 1 < stop and data[end] == _PERCENT and KINDS[data[end + 1]] & ALNUM:
+        k = end + 1
+        while k < stop and (KINDS[data[k]] & ALNUM or data[k] in (_DOT, 45, 95)):
+            k += 1
+            end = k if KINDS[data[k - 1]] & ALNUM else end
+    k = end + 1
+    while end < stop and data[end] == _SLASH and k < stop and KINDS[data[k]] & DIGIT:
+        k += 1
+    return k if 1 < k - end < 5 and (k == stop or not KINDS[data[k]] & ALNUM) else end
+
+
+@kernel
+def _with_port_end(data: np.ndarray, start: int, i: int, stop: int) -> int:
+    """Where an address in brackets with a port ends; the place itself where none begins."""
+    end = _address_end(data, start, i + 1, stop) if i + 1 < stop else i + 1
+    if end == i + 1 or end + 2 >= stop or data[end] != 93 or data[end + 1] != _COLON:
+        return i
+    k = end + 2
+    while k < stop and KINDS[data[k]] & DIGIT:
+        k += 1
+    return k if k > end + 2 and (k == stop or not KINDS[data[k]] & ALNUM) else i
+
+
+@kernel
+def _next_address(data: np.ndarray, start: int, i: int, stop: int) -> tuple[int, int]:
+    """Where the first address from a place on begins and ends; twice the end of the line where none does."""
+    while i < stop:
+        fresh = i == start or not KINDS[data[i - 1]] & ALNUM
+        end = i
+        if fresh:
+            end = (
+                _with_port_end(data, start, i, stop)
+                if data[i] == _OPEN
+                else _address_end(data, start, i, stop)
+            )
+        if end > i:
+            return i, end
+        if fresh and KINDS[data[i]] & HEX:
+            end = _hex_end(data, i, stop)
+        i = max(end, i + 1)
+    return stop, stop
 
 
 @kernel
@@ -135,6 +260,9 @@ def fold_line(
     (and -1), and where each folded part begins and ends.
     """
     n, code, tokens, marked = 0, EMPTY, 0, 0
+    begins = ends = stop  # of the next address
+    if _may_have_address(data, start, stop):
+        begins, ends = _next_address(data, start, start, stop)
     i, before, blank = start, np.uint8(DELIMITER), True
     while i < stop:
         byte = data[i]
@@ -146,7 +274,11 @@ def fold_line(
                 before = np.uint8(SPACE)
             continue
         begin = i
-        end = _folded_end(data, start, i, stop)
+        if i == begins:
+            end = ends
+            begins, ends = _next_address(data, start, ends, stop)
+        else:
+            end = _folded_end(data, start, i, begins)
         if end > i:
             byte, kind, i = byte if byte >= MASKED else np.uint8(48), np.uint8(DIGIT), end
         else:

@@ -5,6 +5,7 @@ The formulas stand in docs/logs.md. A token is a string of which each character 
 
 from __future__ import annotations
 
+import ipaddress
 import itertools
 import math
 import re
@@ -55,6 +56,7 @@ VALUE = re.compile(
     r"|(?:(?<=[=:(\[,|{])|(?<=[=:(\[,|{] ))(?:null|None|nil|NULL)(?![0-9A-Za-z_/-])"
 )
 FOLDED = "\x00"
+COLONS = "\x01"  # of an address that ends with colons: a sign may follow
 """What stands for dates and values until numbers are folded."""
 UNIT = re.compile(f"0 (?:{WORDS['unit']})(?![0-9A-Za-z_])")
 HEX = re.compile(
@@ -120,6 +122,8 @@ def folded(chars: list[Char]) -> list[Char]:
     for spans, sign in (
         (DATE.finditer, FOLDED),
         (VALUE.finditer, FOLDED),
+        (lambda text: [each for each in addresses(text) if text[each[1] - 1] != ":"], FOLDED),
+        (lambda text: [each for each in addresses(text) if text[each[1] - 1] == ":"], COLONS),
         (hex_runs, "0"),
         (NUMBER.finditer, "0"),
         (UNIT.finditer, "0"),
@@ -128,7 +132,7 @@ def folded(chars: list[Char]) -> list[Char]:
         chars = replaced(
             chars, [each if isinstance(each, tuple) else each.span() for each in spans(text)], sign
         )
-    return [("0" if char == FOLDED else char, begin, end) for char, begin, end in chars]
+    return [("0" if char in (FOLDED, COLONS) else char, begin, end) for char, begin, end in chars]
 
 
 def replaced(chars: list[Char], spans: Iterable[tuple[int, int]], sign: str) -> list[Char]:
@@ -138,6 +142,56 @@ def replaced(chars: list[Char], spans: Iterable[tuple[int, int]], sign: str) -> 
         found += [*chars[at:begin], (sign, chars[begin][1], chars[end - 1][2])]
         at = end
     return found + chars[at:]
+
+
+def addresses(text: str) -> Iterable[tuple[int, int]]:
+    """Addresses of IPv6, each with zone, prefix length, or brackets and a port."""
+    at = 0
+    while at < len(text):
+        if at and re.match("[0-9A-Za-z\x00]", text[at - 1]):
+            at += 1
+            continue
+        port = re.compile(r"\]:[0-9]+(?![0-9A-Za-z])").match(text, address_end(text, at + 1))
+        if text[at] == "[" and port is not None and address_end(text, at + 1) > at + 1:
+            yield at, port.end()
+            at = port.end()
+        elif (end := address_end(text, at)) > at:
+            yield at, end
+            at = end
+        else:
+            run = HEX.match(text, at)
+            one = run is not None and any(c.isdigit() for c in run[0]) and len(re.split("[:-]", run[0])) >= 4
+            at = run.end() if run is not None and one else at + 1
+
+
+def address_end(text: str, at: int) -> int:
+    """Where an address ends that begins there; the place itself where none does."""
+    if (text[:at].endswith(":") and text[at : at + 1] == ":") or text[:at].endswith("::"):
+        return at
+    found = re.compile(r"((?:[0-9a-fA-F]*:)*)([0-9]{1,3}(?:\.[0-9]{1,3}){3}(?!\d)|[0-9a-fA-F]*)").match(
+        text, at
+    )
+    assert found is not None
+    written, end = found[0], found.end()
+    if re.fullmatch(".*[0-9a-fA-F]:", written):
+        written, end = written[:-1], end - 1
+    try:
+        parts = ipaddress.IPv6Address(re.sub(r"[0-9]+(\.[0-9]+){3}", "1.2.3.4", written)) and written.split(
+            ":"
+        )
+    except ValueError:
+        return at
+    pairs = len(parts) == 8 and all(len(part) == 2 for part in parts)
+    word = len(parts[0]) < 4 and parts[0].isalpha() and len([part for part in parts if part]) < 3
+    if pairs or word or (written != "::" and not any(c.isdigit() for c in written)):
+        return at
+    if re.compile("[0-9A-Za-z\x00]").match(text, end):
+        return at
+    more = re.compile(r"(%[0-9A-Za-z](?:[0-9A-Za-z._-]*[0-9A-Za-z])?)?(/[0-9]{1,3}(?![0-9A-Za-z]))?").match(
+        text, end
+    )
+    assert more is not None
+    return more.end()
 
 
 def hex_runs(text: str) -> Iterable[tuple[int, int]]:
