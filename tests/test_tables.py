@@ -8,8 +8,10 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import numpy as np
+import pyarrow
 import pytest
-from commands import assignments, call, fail
+from commands import assignments, call, fail, succeed
+from pyarrow import parquet
 
 FIRST = datetime(2014, 3, 10, 16, 52, tzinfo=UTC)
 MOMENTS = [FIRST + timedelta(hours=9 * i) for i in range(20)]
@@ -204,3 +206,29 @@ def test_rows_of_an_array_are_vectors(tmp_path: Path) -> None:
     assert "no .npy file of numbers" in fail(tmp_path, "consume", "in.npy")[1]
     (tmp_path / "in.npy").write_bytes(b"no array")
     assert "no .npy file of numbers" in fail(tmp_path, "consume", "in.npy")[1]
+
+
+def test_columns_of_parquet_are_recognised(tmp_path: Path) -> None:
+    columns = {"Title": TEXTS, "Published": [f"{m:{RFC_822}}" for m in MOMENTS], "n": list(range(20))}
+    parquet.write_table(pyarrow.table(columns), tmp_path / "in.parquet")
+    assert answered(succeed(tmp_path, "consume", "in.parquet")) == [m.timestamp() for m in MOMENTS]
+    code, message = fail(tmp_path, "consume", "in.parquet", "--keep", "Author")
+    assert code == 65
+    assert "--keep: there is no column 'Author'; its columns are 'Title', 'Published', 'n'" in message
+
+
+def test_a_table_without_names_of_columns_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "in.csv").write_text("".join(f"{m:%Y-%m-%d %H:%M},{t}\n" for t, m in PAIRS))
+    code, message = fail(tmp_path, "consume", "in.csv")
+    assert code == 65
+    assert (
+        "the first line, which should name the columns, looks like a record: put names before it" in message
+    )
+
+
+def test_newest_first_by_days_alone(tmp_path: Path) -> None:
+    lines = [f"{FIRST - timedelta(days=i // 150):%Y-%m-%d},{TEXTS[i % 20]}" for i in range(900)]
+    (tmp_path / "in.csv").write_text(table("date,headline", lines))
+    done = call(tmp_path, "consume", "in.csv")
+    assert b"it is read backwards" in done.stderr
+    assert answered(done.stdout)[0] == (FIRST - timedelta(days=5)).replace(hour=0, minute=0).timestamp()

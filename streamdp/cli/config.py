@@ -197,7 +197,8 @@ def _report_times(settings: Settings, taken: Sequence[Record]) -> None:
     without = len(taken) - len(times)
     more = f", {counted(without, 'record')} without one" if without else ""
     unit = "" if settings.time_unit == "auto" else f" in {settings.time_unit}"
-    _say(f"times: from {settings.time_field!r}{unit}, {when(min(times))} to {when(max(times))}{more}")
+    date = "" if settings.date_field is None else f"{settings.date_field!r} and "
+    _say(f"times: from {date}{settings.time_field!r}{unit}, {when(min(times))} to {when(max(times))}{more}")
 
 
 def _report_log(settings: Settings, reader: Reader, taken: Sequence[Record]) -> None:

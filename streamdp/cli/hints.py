@@ -94,7 +94,7 @@ def _of_columns(
 ) -> str:
     if settings.text_field in header:
         return ""
-    if any(is_time(name, numbers=False) or (name and _is_number(name)) for name in header):
+    if is_record(header):
         return "the first line, which should name the columns, looks like a record: put names before it"
     columns = (
         f"there is no column {settings.text_field!r}; its columns are {listed(list(filter(None, header)))}"
@@ -109,6 +109,11 @@ def _of_columns(
     if not texts:
         return f"{columns}: say --text-field NAME for a column of texts"
     return f"{columns}: try --text-field {shlex.quote(_likeliest(settings.text_field, texts))}"
+
+
+def is_record(header: Sequence[str]) -> bool:
+    """Whether what should be names of columns are times or numbers."""
+    return any(is_time(name, numbers=False) or (name and _is_number(name)) for name in header)
 
 
 def _likeliest(wanted: str, lengths: Mapping[str, int]) -> str:

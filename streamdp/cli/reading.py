@@ -63,9 +63,9 @@ LINES: dict[Format, Written] = {
 UNTIMED = ("text", "otlp")
 """Formats of whose files nobody looks whether the newest records come first."""
 
-JUDGED, FALLS, PARTLY = 100, 3, 0.05
-"""First records that show whether the newest come first; how often their times must fall; the share of all
-records that may be late if such a file is read backwards."""
+JUDGED, FALLS, PARTLY = 100, 2, 0.05
+"""Records after which a file whose times rise is not looked at further; how often times must fall; the share
+of records that may be late if the file is read backwards."""
 
 NEWEST_FIRST = (
     "{} has its newest records first, and only a file that is not followed is read backwards: "
@@ -234,16 +234,19 @@ def _newest_first(settings: Settings, path: str) -> bool:
     settings = msgspec.structs.replace(settings, read_order="forwards")
     reader = Reader(settings, Input(file=path), say=lambda line: None)
     try:
-        times = _times_in(reader.batch(JUDGED, 0.0))
-        falls, rises = _steps(times)
-        if falls < FALLS or rises > PARTLY * falls:
-            return False
-        parts = [times]
+        parts, most = [np.zeros(0)], JUDGED
         while not reader.source.at_end:
-            parts.append(_times_in(reader.batch(4_000, 1.0)))
+            parts.append(_times_in(reader.batch(most, 1.0)))
+            if most == JUDGED:
+                falls, rises = _steps(np.concatenate(parts))
+                if rises > PARTLY * falls:
+                    return False
+                most = 4_000 if falls else JUDGED
     finally:
         reader.source.close()
     times = np.concatenate(parts)[::-1]
+    if _steps(times)[1] < FALLS:
+        return False
     times = times[times <= np.quantile(times, 0.999)]  # one wrong clock makes no others late
     late = times[1:] < np.maximum.accumulate(times)[:-1]
     return bool(late.sum() <= PARTLY * len(times))

@@ -9,16 +9,17 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import msgspec
+from streamdp_connectors.files.parquet import ParquetSource
 from streamdp_connectors.files.source import FileSource, Written, is_preamble
 from streamdp_connectors.journal.segments import is_journal
 from streamdp_connectors.protocol import SourceError
 
 from streamdp.cli.errors import say
-from streamdp.cli.hints import nothing_usable
+from streamdp.cli.hints import is_record, nothing_usable
 from streamdp.cli.reading import COLUMNS, LINES, Reader, format_of, is_columnar, named_fields, refuse_unknown
 from streamdp.decode.columns import DELIMITERS, TRUTH, parse_row
 from streamdp.decode.dates import DAY_FIRST, MONTH_FIRST, AmbiguousError
-from streamdp.decode.fields import RefusedError
+from streamdp.decode.fields import RefusedError, is_time
 from streamdp.decode.log import JOURNALS, LogLines
 from streamdp.decode.objects import plain_fields
 from streamdp.decode.roles import has_commas, id_column, text_column, time_column
@@ -54,8 +55,10 @@ def recognised(settings: Settings, file: str | None, *, logs: bool = True) -> Se
         return settings
     if os.path.isdir(file) and not is_journal(file) and settings.format == "auto" and logs:
         return _as_log(settings, file) or settings
-    if not os.path.isfile(file) or is_columnar(file):
+    if not os.path.isfile(file) or file.lower().endswith(".npy"):
         return settings
+    if is_columnar(file):
+        return _named(settings, file)
     if settings.format == "auto":
         settings = (
             _as_otlp(settings, file)
@@ -146,10 +149,12 @@ def _as_cells(settings: Settings, file: str) -> Settings | None:
 def _named(settings: Settings, file: str) -> Settings:
     """The settings, with the fields of texts, times and ids where records have none of the default names."""
     default, written = Settings(), LINES[format_of(settings, file)]
-    if written == "text":
+    of_rows = is_columnar(file)
+    if written == "text" and not of_rows:
         return settings
     columns: dict[str, list[Any]] = {}
-    for record in _cells(file, written) if written in COLUMNS else _objects(_first(file, SAMPLE)):
+    lines = _rows(file) if of_rows else _first(file, SAMPLE)
+    for record in _cells(file, written) if written in COLUMNS and not of_rows else _objects(lines):
         for name, value in record.items():
             columns.setdefault(name, []).append(value)
     header = list(columns)
@@ -157,7 +162,7 @@ def _named(settings: Settings, file: str) -> Settings:
         columns[name] = [value for value in values if value is not None and value != ""]
         if not columns[name]:
             del columns[name]
-    if written in COLUMNS and header:
+    if header and (written in COLUMNS or of_rows):
         likely = text_column(columns)
         refuse_unknown(named_fields(settings), header, likely and likely[0])
     found: dict[str, Any] = {}
@@ -166,10 +171,12 @@ def _named(settings: Settings, file: str) -> Settings:
     def others(*names: str) -> dict[str, list[Any]]:
         taken = {TRUTH, *settings.kept, *settings.fields, *settings.texts, *settings.numbers}
         taken |= {*names, *found.values()}
+        taken |= {name for name in header if is_time(name, numbers=False)}  # a record, not the columns' names
         return {name: values for name, values in columns.items() if name not in taken}
 
     known = {settings.text_field, settings.vector_name, settings.features_field}
     may_be_texts = is_sparse(settings) is not False and not settings.of_categories
+    may_be_texts = may_be_texts and not (written in COLUMNS and is_record(header))
     if settings.text_field == default.text_field and may_be_texts and not known & columns.keys():
         text = text_column(others(settings.time_field, settings.id_field))
         if text is not None:
@@ -222,6 +229,15 @@ def _cells(file: str, written: Written) -> Iterator[Mapping[str, str]]:
             except (UnicodeDecodeError, RefusedError):
                 continue
             yield dict(zip(source.header or (), row, strict=False))
+    finally:
+        source.close()
+
+
+def _rows(file: str) -> list[bytes]:
+    """The first rows of a Parquet file as objects."""
+    source = ParquetSource(file, lambda names, numbers: lambda row: row)
+    try:
+        return [raw.data for raw in source.read(SAMPLE, 0.0)]
     finally:
         source.close()
 
