@@ -283,6 +283,30 @@ def test_an_erased_id_that_is_sent_again_is_never_written(tmp_path: Path, again:
     check_nothing_is_left(tmp_path, [], Sent("storm", 17), [])
 
 
+def test_log_records_of_a_collector(tmp_path: Path) -> None:
+    """Several may stand at a position; in a journal each has a line."""
+    found = [
+        {
+            "body": {"stringValue": f"user{i} has logged in"},
+            "attributes": [{"key": "log.record.uid", "value": {"stringValue": f"uid-{i}"}}],
+        }
+        for i in range(6)
+    ]
+    body = json.dumps({"resourceLogs": [{"scopeLogs": [{"logRecords": found}]}]}).encode()
+    service = Served(tmp_path, *SERVED, "--format", "otlp")
+    assert service.ask("POST", "/v1/logs", body) == (200, {})
+    assert service.stop() == 0
+    before = journal(tmp_path)
+    erase(tmp_path, "--id", "uid-3")
+    assert [i for i, line in enumerate(journal(tmp_path)) if line != before[i]] == [3]
+    check_nothing_is_left(tmp_path, [], Sent("user3 has logged in", "uid-3"), [])
+    service = Served(tmp_path, *SERVED, "--format", "otlp")
+    _, told = service.ask("POST", "/v1/logs", body)
+    assert told["partialSuccess"]["rejectedLogRecords"] == "1"
+    assert service.stop() == 0
+    check_nothing_is_left(tmp_path, [], Sent("user3 has logged in", "uid-3"), [])
+
+
 def test_a_state_without_ids_is_erased_from_by_number_alone(tmp_path: Path) -> None:
     """A word of a line of text is no id, whatever lines have it."""
     (tmp_path / "in.txt").write_text("root logged in\nroot logged out\nann logged in\n")

@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 
 from streamdp.errors import Exit
-from streamdp.records.erased import Erased, place_of
+from streamdp.records.erased import Erased
 from streamdp.safe_files import written_anew
 from streamdp_connectors.journal.segments import Segment, damaged, groups, opened, packed, segments
 from streamdp_connectors.journal.source import JOURNAL
@@ -19,9 +19,10 @@ from streamdp_connectors.protocol import SinkError
 
 def found_in(folder: Path, gone: Erased, text_field: str) -> Erased:
     """What a journal knows of records: ids, and what they say."""
+    lines = _lines_of(gone)
     for segment in segments(folder):
         for line, data in enumerate(_records(segment.path), segment.before + 1):
-            if not _is_gone(gone, line, data):
+            if line not in lines and not gone.came_as(data):
                 continue
             ids = gone.ids_of(data)
             try:
@@ -33,9 +34,10 @@ def found_in(folder: Path, gone: Erased, text_field: str) -> Erased:
     return gone
 
 
-def _is_gone(gone: Erased, line: int, data: bytes) -> bool:
-    """Whether a line of the journal is one of the records, by its place or by what it holds."""
-    return place_of({"file": JOURNAL, "line": line}) in gone.places or gone.came_as(data)
+def _lines_of(gone: Erased) -> set[int]:
+    """The numbers of the lines of a journal that are known to be the records."""
+    places = map(msgspec.json.decode, gone.places)
+    return {place["line"] for place in places if place.get("file") == JOURNAL}
 
 
 def _records(path: Path) -> Iterator[bytes]:
@@ -52,14 +54,14 @@ def rewrite(segment: Segment, into: Path, gone: Erased) -> int:
 
     Where there are none, no new file is made. Raises SinkError.
     """
-    path, line = segment
+    (path, line), lines = segment, _lines_of(gone)
     changed, end, fd = 0, 0, opened(path)
     try:
         with written_anew(into, os.fstat(fd).st_mode) as file:
             for group in groups(fd):
-                lines = enumerate(group.records, line + 1)
                 left = [
-                    _left_of(record, gone) if _is_gone(gone, at, record) else record for at, record in lines
+                    _left_of(record, gone) if at in lines or gone.came_as(record) else record
+                    for at, record in enumerate(group.records, line + 1)
                 ]
                 line += len(left)
                 changed += sum(a is not b for a, b in zip(left, group.records, strict=True))
