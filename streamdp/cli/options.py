@@ -191,19 +191,13 @@ class Group(TyperGroup):
 
 def _parse_args(command: Any, ctx: Any, args: list[str]) -> list[str]:
     """Parse the arguments of a command. Raises ConfigError (64) for a switch with a value."""
-    switches = {
-        name: each
-        for each in command.params
-        if getattr(each, "secondary_opts", None)
-        for name in (*each.opts, *each.secondary_opts)
-    }
+    switches = [each for each in command.params if getattr(each, "secondary_opts", None)]
     for written, behind in pairwise([*args, ""]):
         name, assigned, _ = written.partition("=")
-        if written == "--":
-            break
-        if name in switches and (assigned or behind.lower() in ("true", "false")):
-            on, off = switches[name].opts[0], switches[name].secondary_opts[0]
-            raise ConfigError(f"{name} takes no value: write {on} for yes, {off} for no", Exit.USAGE)
+        for each in switches if assigned or behind.lower() in ("true", "false") else ():
+            on, off = each.opts[0], each.secondary_opts[0]
+            if name in (on, off):
+                raise ConfigError(f"{name} takes no value: write {on} for yes, {off} for no", Exit.USAGE)
     parsed: list[str] = type(command).parse_args(command, ctx, args)
     return parsed
 

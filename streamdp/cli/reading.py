@@ -27,7 +27,7 @@ from streamdp_connectors.protocol import Source, SourceError, Watched
 from streamdp.cli.errors import say
 from streamdp.decode.columns import TRUTH
 from streamdp.decode.decoder import Format
-from streamdp.decode.fields import LAST_YEAR, RefusedError, time_value
+from streamdp.decode.fields import LATEST, RefusedError, time_value
 from streamdp.decode.log import DOUBTFUL, FIRST, LogLines
 from streamdp.decode.log_reader import LogReader
 from streamdp.decode.log_times import years_of
@@ -104,7 +104,7 @@ def start_of(text: str, zone: str | None = None) -> Literal["earliest", "latest"
         time = time_value(text, "--from", zone=zone)
     except RefusedError:
         time = None
-    if time is None or not 0.0 < time < LAST_YEAR:
+    if time is None or not 0.0 < time < LATEST:
         raise ConfigError(
             f"--from: {text!r} is neither earliest, latest, a time in ISO 8601 nor a number since 1970 "
             "(in seconds, ms, us or ns, by its size)",
@@ -325,7 +325,9 @@ class Reader:
                 raise ConfigError(f"--follow is for lines; {kind} is read to its end", Exit.USAGE)
             if input.file.lower().endswith(".npy"):
                 return NpySource(input.file, settings.vector_name)
-            return ParquetSource(input.file, functools.partial(_shape, settings), self._counts(settings))
+            counts = {*self.decoder.fields.roles, *self.decoder.fields.keep}
+            shape = functools.partial(_shape, settings)
+            return ParquetSource(input.file, shape, lambda name: settings.of_categories or name in counts)
         file = FileSource(input.file, written, input.follow, max_line=longest)
         if input_format in COLUMNS:
             self._set_header(file)
@@ -340,13 +342,6 @@ class Reader:
         if self._new_log is not None:
             self._learn(self._new_log, [])
         return BackwardsSource(file, None if self.decoder.log is None else self.decoder.log.begins)
-
-    def _counts(self, settings: Settings) -> Callable[[str], bool]:
-        """Whether a column has a part in a record; where no categories are named, all have."""
-        if settings.of_categories and not settings.field_names.all:
-            return lambda name: True
-        fields = self.decoder.fields
-        return {*fields.roles, *fields.keep, *settings.field_names.all}.__contains__
 
     def _topic(self, settings: Settings, input: Input, input_format: Format) -> Source:
         """A topic, merged by the times in its records."""

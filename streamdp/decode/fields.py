@@ -30,9 +30,6 @@ Unit = Literal["auto", "s", "ms", "us", "ns"]
 PER_SECOND: dict[str, float] = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}
 
 
-LAST_YEAR = 253_370_764_800.0
-"""The beginning of the last year that dates have, 9999."""
-
 FIRST_NUMBER = 1e8
 """From 1973 on the digits of seconds are more than those of a date."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import gzip
 import json
+import re
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -123,26 +124,15 @@ _untyped = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 def fields_of(data: bytes) -> dict[str, msgspec.Raw]:
     """The fields of an object, none of them read yet; refuses ``not_json``, ``not_an_object``."""
     try:
-        try:
-            return _untyped(data)
-        except msgspec.ValidationError:
-            raise
-        except msgspec.DecodeError as error:
-            if (strict := in_strict_json(data)) is None:
-                raise RefusedError("not_json", str(error)) from None
-            return _untyped(strict)
+        return _untyped(data)
     except msgspec.ValidationError:
         raise RefusedError("not_an_object", "the record is JSON, but not an object") from None
     except RecursionError:
         raise RefusedError("not_json", "the object is nested too deeply") from None
-
-
-def id_of(data: bytes, field: str) -> str | int | None:
-    """The id of an object, None where it has none that can be read."""
-    try:
-        return id_value(plain_fields(data).get(field), field)
-    except (RefusedError, UnicodeDecodeError):
-        return None
+    except msgspec.DecodeError as error:
+        if (strict := in_strict_json(data)) is None:
+            raise RefusedError("not_json", str(error)) from None
+        return fields_of(strict)
 
 
 def plain_fields(data: bytes) -> dict[str, Any]:
@@ -154,35 +144,29 @@ def plain_fields(data: bytes) -> dict[str, Any]:
     return found
 
 
+_HALF = re.compile(
+    rb"(\\(?:[^u]|u(?!d[89a-f])|ud[89ab][0-9a-f]{2}\\ud[c-f][0-9a-f]{2}))|\\ud[89a-f][0-9a-f]{2}",
+    re.IGNORECASE,
+)
+"""An escape of JSON; in no group where it is half of a surrogate pair."""
+
+
 def in_strict_json(data: bytes) -> bytes | None:
-    """JSON that only Python's own reader takes, written as the standard wants it; None for no JSON at all.
+    """JSON that only Python's own reader takes, written as the standard wants it; None for any other.
 
-    NaN and Infinity become null, as other writers have them, and half a surrogate pair becomes U+FFFD. Raises
-    RecursionError.
+    NaN and Infinity become null, as other writers have them, and half a surrogate pair becomes U+FFFD.
     """
-    try:
-        found = json.loads(data.decode(), parse_float=_digits, parse_int=_digits, parse_constant=_null)
-    except ValueError:
-        return None
-    return msgspec.json.encode(_without_surrogates(found) if b"\\ud" in data.lower() else found)
+    whole = _HALF.sub(lambda found: found[1] or rb"\ufffd", data)
+    with contextlib.suppress(ValueError, RecursionError):
+        found = json.loads(
+            whole.decode(), parse_float=_verbatim, parse_int=_verbatim, parse_constant=lambda name: None
+        )
+        return msgspec.json.encode(found)
+    return None
 
 
-def _digits(number: str) -> msgspec.Raw:
+def _verbatim(number: str) -> msgspec.Raw:
     return msgspec.Raw(number.encode())
-
-
-def _null(name: str) -> None:
-    """What NaN and Infinity are read as."""
-
-
-def _without_surrogates(value: Any) -> Any:
-    if isinstance(value, str):
-        return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    if isinstance(value, list):
-        return [_without_surrogates(item) for item in value]
-    if isinstance(value, dict):
-        return {_without_surrogates(name): _without_surrogates(item) for name, item in value.items()}
-    return value
 
 
 def rest_of(

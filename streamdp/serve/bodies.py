@@ -215,9 +215,7 @@ def _strict(part: bytes) -> bytes | None:
     with contextlib.suppress(msgspec.DecodeError, RecursionError):
         msgspec.json.decode(part, type=msgspec.Raw)
         return part
-    with contextlib.suppress(RecursionError):
-        return in_strict_json(part)
-    return None
+    return in_strict_json(part)
 
 
 def _line(part: bytes, *, of_text: bool) -> bytes | Answer:

@@ -18,7 +18,7 @@ from typing import Any
 import msgspec
 from streamdp_connectors.journal.writer import Journal
 
-from streamdp.decode.objects import id_of
+from streamdp.decode.fields import RefusedError, id_value
 from streamdp.page.errors import AskError
 from streamdp.serve.bodies import SMALL
 from streamdp.serve.told import Answer
@@ -332,15 +332,15 @@ class Door:
 def ids_by(field: str) -> Callable[[bytes], str | None]:
     """What reads the id of a record of JSON, as text, from a field."""
     named: Any = msgspec.defstruct(
-        "Named", [("id", str | int | None, msgspec.field(default=None, name=field))], gc=False
+        "Named", [("id", str | int | float | None, msgspec.field(default=None, name=field))], gc=False
     )
     decode = msgspec.json.Decoder(named).decode
 
-    def read_id(record: bytes) -> str | None:
+    def id_of(record: bytes) -> str | None:
         try:
-            found = decode(record).id
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            found = id_of(record, field)  # None where the stream refuses it, and says why
+            found = id_value(decode(record).id, field)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, RefusedError):
+            return None  # the stream refuses it, and says why
         return None if found is None else str(found)
 
-    return read_id
+    return id_of

@@ -109,12 +109,10 @@ class ParquetSource(RowSource):
         """Make the bytes in a row text; why it is refused where they are none."""
         for name in self._of_bytes:
             try:
-                row[name] = _as_text(row[name])
+                row[name] = _as_text(row[name], b"\0" if name in self._padded else b"")
             except UnicodeDecodeError:
                 if self._counts(name):
                     return f"column {name!r} holds bytes that are not UTF-8"
-            else:
-                row[name] = row[name].rstrip("\0") if row[name] and name in self._padded else row[name]
         return ""
 
     def seek(self, positions: dict[str, Any]) -> bool:
@@ -153,15 +151,13 @@ class ParquetSource(RowSource):
         return table
 
 
-def _as_text(value: Any) -> Any:
+def _as_text(value: Any, padding: bytes = b"") -> Any:
     """A value whose bytes are text, also those in lists and structs."""
     if isinstance(value, bytes):
-        return value.decode()
+        return (value.rstrip(padding) if padding else value).decode()
     if isinstance(value, list):
-        return [_as_text(item) for item in value]
-    if isinstance(value, dict):
-        return {name: _as_text(item) for name, item in value.items()}
-    return value
+        return list(map(_as_text, value))
+    return {name: _as_text(item) for name, item in value.items()} if isinstance(value, dict) else value
 
 
 def _is_number(arrow: Any, kind: Any) -> bool:
