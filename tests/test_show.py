@@ -40,6 +40,14 @@ def test_what_an_adaptive_stream_has_come_to(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.parametrize("count", [12, 150])
+def test_show_of_few_vectors_counts_them(count: int, tmp_path: Path) -> None:
+    rows = ({"vector": [i % 3 * 5.0, i % 7 / 10, 1.0]} for i in range(count))
+    (tmp_path / "v.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    succeed(tmp_path, "consume", "v.jsonl", "--state", "st", "--output", "out.jsonl")
+    assert succeed(tmp_path, "show", "st").decode().startswith(f"{count} records; ")
+
+
 def test_show_vectors_and_an_empty_state(tmp_path: Path) -> None:
     succeed(tmp_path, "consume", "--file", "-", "--state", "empty")
     assert succeed(tmp_path, "show", "empty", "--json") == b""

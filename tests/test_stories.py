@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 from commands import call, fail, parsed, succeed
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import streamdp
 from streamdp.cli.stories import harmless
@@ -159,3 +161,66 @@ def test_records_without_times_are_numbered(tmp_path: Path) -> None:
     )
     assert "record 0" in succeed(tmp_path, "stories", "st").decode()
     assert "need records with times" in fail(tmp_path, "stories", "st", "--since", "6h")[1]
+
+
+@pytest.fixture(scope="module")
+def stored(told: Path) -> Path:
+    """The same stream in a store, too."""
+    run = (
+        "consume",
+        "in.jsonl",
+        "--decay",
+        "window",
+        "--decay-scale",
+        "150",
+        "--store",
+        "all.db",
+        "--state",
+        "s2",
+    )
+    succeed(told, *run, "--output", "again.jsonl")
+    return told
+
+
+@pytest.mark.parametrize("path", ["st", "all.db"])
+def test_a_search_finds_stories_that_ended(stored: Path, path: str) -> None:
+    ended = rows(succeed(stored, "stories", path, "--search", "coast storm", "--csv"))
+    assert [row["closed"] for row in ended] == ["True"]
+    assert "ended" in succeed(stored, "stories", path, "--search", "coast storm").decode()
+    live = rows(succeed(stored, "stories", path, "--search", "striker", "--csv"))
+    assert [row["closed"] for row in live] == ["False"]
+
+
+@pytest.mark.parametrize("path", ["st", "all.db"])
+def test_all_stories_are_shown_latest_activity_first(stored: Path, path: str) -> None:
+    found = rows(succeed(stored, "stories", path, "--all", "--csv"))
+    assert [row["last"] for row in found] == sorted((row["last"] for row in found), reverse=True)
+    assert {row["closed"] for row in found} == {"True", "False"}
+    alone = [rows(succeed(stored, "stories", path, "--csv", *more)) for more in ((), ("--closed",))]
+    assert sorted(row["story"] for row in found) == sorted(row["story"] for each in alone for row in each)
+    assert "live and ended stories" in succeed(stored, "stories", path, "--all").decode()
+
+
+@pytest.mark.parametrize("path", ["st", "all.db", "out.jsonl"])
+@pytest.mark.parametrize("now", ["1s", "7m", "90m", "1h", "3d"])
+def test_a_peak_is_between_the_first_record_and_the_last(stored: Path, path: str, now: str) -> None:
+    for more in ((), ("--closed",)):
+        for row in rows(succeed(stored, "stories", path, "--least", "1", "--csv", "--now", now, *more)):
+            assert row["began"] <= (row["peak"] or row["began"]) <= row["last"]
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    st.lists(st.tuples(st.sampled_from(TALES), st.integers(0, 90_000)), min_size=3, max_size=40),
+    st.floats(0.5, 40_000),
+)
+def test_began_peak_and_last_are_in_order(records: list[tuple[str, int]], stretch: float) -> None:
+    engine = streamdp.Engine(streamdp.Settings(max_lateness=10.0))
+    given = [streamdp.Record(text, {"line": i}, float(time)) for i, (text, time) in enumerate(records)]
+    engine.advance(given)
+    engine.finish()
+    for story in engine.stories(stretch=stretch):
+        assert story.began is not None
+        assert story.peak is not None
+        assert story.last is not None
+        assert story.began <= story.peak <= story.last

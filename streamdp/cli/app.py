@@ -337,12 +337,15 @@ def report(
     path: StoriesOf,
     output: Annotated[str, typer.Option(help="file of the report")] = "report.html",
     title: Annotated[str | None, typer.Option(help="its title (default: the name of what it is of)")] = None,
+    themes: Annotated[
+        bool, typer.Option("--themes", help="with themes, where there are many stories")
+    ] = False,
     overwrite: Overwrite = False,
 ) -> None:
     """Write a report to send to somebody: what happened, a chart, the stories; one HTML file."""
     from streamdp.cli.stories import report
 
-    report(path, output, title, overwrite=overwrite)
+    report(path, output, title, overwrite=overwrite, themes=themes)
 
 
 @app.command()

@@ -133,7 +133,10 @@ class StoriesOptions(msgspec.Struct, frozen=True, kw_only=True):
         str | None, _about("with records since a time (ISO 8601), or in the last 90m, 6h, 2d", metavar="TIME")
     ] = None
     until: Annotated[str | None, _about("that began by a time, or so long ago", metavar="TIME")] = None
-    search: Annotated[str | None, _about("whose title, keywords or samples hold these words")] = None
+    search: Annotated[
+        str | None, _about("whose title, keywords or samples hold these words, ended ones too")
+    ] = None
+    every: Annotated[bool, _about("live and ended ones, latest activity first", flag="--all")] = False
     closed: Annotated[bool, _about("those that have ended, latest first, as far as known")] = False
     story: Annotated[int | None, _about("one story, whole", metavar="N")] = None
     themes: Annotated[

@@ -101,8 +101,10 @@ def view(header: Header, engine: Engine, top: int, sort: Sort) -> Group:
     several = stories.like(story for story in stories if story.size > 1)
     alone, counts = len(stories) - len(several), engine.counters()
     begun = counts.get("clusters_created", 0)
+    taken = counted(engine.seq, "record")
+    taken += f", {engine.held_back:,} more held back" if engine.held_back else ""
     text = (
-        f"{counted(header.seq, 'record')}; {len(stories):,} live {noun_of(engine.kind, len(stories))}, "
+        f"{taken}; {len(stories):,} live {noun_of(engine.kind, len(stories))}, "
         f"{begun:,} since the stream began; now: the last {stories.clock.words}; "
         f"written {ago(header.written)}"
     )

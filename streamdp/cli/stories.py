@@ -45,7 +45,10 @@ def stories(path: str, options: StoriesOptions) -> None:
     if options.csv + options.json + options.html > 1:
         raise ConfigError("say one of --csv, --json and --html", Exit.USAGE)
     source = source_of(path)
-    found = source.stories(closed=options.closed, stretch=_seconds("--now", options.now))
+    stretch = _seconds("--now", options.now)
+    found = source.stories(closed=options.closed, stretch=stretch)
+    if (options.every or options.search is not None) and not options.closed:
+        found = _with_ended(found, source.stories(closed=True, stretch=stretch))
     if options.story is not None:
         _print_one(source, found, options.story, options)
         return
@@ -71,6 +74,14 @@ def console(width: int = 140) -> Console:
 
 
 # ---------------------------------------------------------------- which
+
+
+def _with_ended(found: Stories, ended: Stories) -> Stories:
+    """Live stories and those that ended."""
+    live = {story.label for story in found}
+    both = found.like([*found, *(story for story in ended if story.label not in live)])
+    both.remembered = ended.remembered
+    return both
 
 
 def _seconds(option: str, text: str | None) -> float | None:
@@ -100,6 +111,7 @@ def _chosen(source: StorySource, found: Stories, options: StoriesOptions) -> tup
         wanted = wanted.like(s for s in wanted if s.label in found_in or _holds(s, words))
     large = wanted.like(story for story in wanted if story.size >= options.least)
     sort = "growing" if options.growing and options.sort == "size" else options.sort
+    sort = "last" if options.every and sort == "size" else sort
     ordered = large if options.closed and sort == "size" else large.by(sort)
     return ordered, len(wanted) - len(large)
 
@@ -118,9 +130,10 @@ def _left_out(
     if small:
         of = "1 record" if options.least == 2 else f"fewer than {options.least} records"
         yield f"{found.counted(small)} of {of} left out (--least 1 shows all)"
-    if options.closed and found.remembered == "none":
+    of_ended = options.closed or options.every
+    if of_ended and found.remembered == "none":
         yield "stories that ended are remembered where consume was given --events or --store"
-    elif options.closed and found.remembered == "latest":
+    elif of_ended and found.remembered == "latest":
         yield "a state remembers the last 100 that ended: a --store has all"
     if source.lacking:
         yield source.lacking
@@ -132,6 +145,7 @@ def _left_out(
 
 def _title(found: Stories, options: StoriesOptions) -> str:
     what = "ended" if options.closed else "growing" if options.growing else "live"
+    what = "live and ended" if what == "live" and (options.every or options.search is not None) else what
     return f"{what} {found.nouns}; now: the last {found.clock.words}, to {_end(found)}"
 
 
@@ -163,7 +177,7 @@ def story_table(title: str, stories: Stories, *, samples: bool = False) -> Table
             Text("\n".join(map(printable, said))),
             f"{story.size:,}",
             f"{story.now:,}",
-            ARROWS[story.trend],
+            "ended" if story.closed else ARROWS[story.trend],
             iso(story.began) or f"record {story.first_seq:,}",
             iso(story.last) or f"record {story.last_seq:,}",
             *(["" if story.theme is None else str(story.theme)] if themed else []),
@@ -326,13 +340,13 @@ def _life(story: Story, found: Stories) -> Iterable[str]:
         yield f"{count:,} of its records were in {other} at first"
 
 
-def report(path: str, output: str, title: str | None, *, overwrite: bool) -> None:
+def report(path: str, output: str, title: str | None, *, overwrite: bool, themes: bool) -> None:
     """Write the report of a path to a file. Raises StreamdpError."""
     if os.path.exists(output) and not overwrite:
         raise ConfigError(f"{output} exists: --overwrite replaces it", Exit.CANNOT_CREATE)
     if os.path.exists(output) and os.path.samefile(output, path):
         raise ConfigError(f"{output} is what this command reads", Exit.USAGE)
-    page = written(source_of(path), title or Path(path).name)
+    page = written(source_of(path), title or Path(path).name, themes=themes)
     with foreseen(ConfigError, output, "written", Exit.CANNOT_CREATE):
         Path(output).write_text(page, encoding="utf-8")
     say(f"wrote {output}")

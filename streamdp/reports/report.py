@@ -62,10 +62,10 @@ figure { margin: 0; overflow-x: auto } figure svg { min-width: 40rem }
 """
 
 
-def report(source: StorySource, title: str) -> str:
-    """The report as a page; ``title`` is what the stream is called."""
+def report(source: StorySource, title: str, *, themes: bool = False) -> str:
+    """The report as a page; ``title`` is what the stream is called. ``themes`` adds those of many stories."""
     stories = source.stories()
-    if len(stories) > THEMES:
+    if themes and len(stories) > THEMES:
         stories = stories.themed(THEMES)
     several = stories.like(story for story in stories if story.size > 1)
     series = _Series(source, several, stories)

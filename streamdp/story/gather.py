@@ -86,13 +86,16 @@ def _story(
     words = list(known.keywords.get(label, ())) or [word for word, _ in told[:KEYWORDS]]
     figures = known.figures.get(label, NOTHING)
     began = cluster.first_seq if cluster.first_time is None else cluster.first_time
+    peak = figures.peak  # the beginning of a stretch, of which the story may have a part
+    if peak is not None and cluster.first_time is not None and cluster.last_time is not None:
+        peak = min(max(peak, cluster.first_time), cluster.last_time)
     return Story(
         label=label,
         title=title,
         keywords=words,
         size=cluster.size,
         began=cluster.first_time,
-        peak=figures.peak,
+        peak=peak,
         last=cluster.last_time,
         first_seq=cluster.first_seq,
         last_seq=cluster.last_seq,
