@@ -18,6 +18,11 @@ from streamdp_connectors.files.backwards import BackwardsSource
 from streamdp_connectors.files.source import FileSource
 from streamdp_connectors.protocol import SourceError
 
+from streamdp.cli.reading import Reader
+from streamdp.records.raws import Raws
+from streamdp.settings import Settings
+from streamdp.settings.places import Input
+
 WORDS = ("storm", "coast", "goal", "cup", "bank", "rate", "vote", "court", "fire", "train", "strike", "film")
 
 
@@ -199,3 +204,22 @@ def test_the_advice_on_lateness_is_true(tmp_path: Path) -> None:
         left = [each for each in again.splitlines() if "out of order" in each]
         late = int(left[0].split("streamdp: ")[1].split()[0]) if left else 0
         assert total - late >= count
+
+
+def test_files_that_show_no_order_are_not_read_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither one without times, nor one whose times are all alike, nor one whose times rise."""
+    taken: list[int] = []
+    read = FileSource.read
+
+    def counting(source: FileSource, most: int, timeout: float) -> Raws:
+        found = read(source, most, timeout)
+        taken.append(len(found))
+        return found
+
+    monkeypatch.setattr(FileSource, "read", counting)
+    for time, most in (('"n": 1', 100), ('"time": 5', 16_100), ('"time": %d', 100)):
+        lines = ('{"text": "storm over the coast", ' + time + "}\n") * 40_000
+        (tmp_path / "in.jsonl").write_text(lines % tuple(range(40_000)) if "%" in time else lines)
+        taken.clear()
+        Reader(Settings(), Input(file=str(tmp_path / "in.jsonl"))).source.close()
+        assert 100 <= sum(taken) <= most

@@ -63,9 +63,9 @@ LINES: dict[Format, Written] = {
 UNTIMED = ("text", "otlp")
 """Formats of whose files nobody looks whether the newest records come first."""
 
-JUDGED, FALLS, PARTLY = 100, 2, 0.05
-"""Records after which a file whose times rise is not looked at further; how often times must fall; the share
-of records that may be late if the file is read backwards."""
+JUDGED, ALIKE, FALLS, PARTLY = 100, 5, 2, 0.05
+"""Records after which a file whose times rise is not looked at further, and batches after which one whose
+times are all alike; how often times must fall; the share of records that may be late from the end."""
 
 NEWEST_FIRST = (
     "{} has its newest records first, and only a file that is not followed is read backwards: "
@@ -234,14 +234,14 @@ def _newest_first(settings: Settings, path: str) -> bool:
     settings = msgspec.structs.replace(settings, read_order="forwards")
     reader = Reader(settings, Input(file=path), say=lambda line: None)
     try:
-        parts, most = [np.zeros(0)], JUDGED
+        parts, falls = [np.zeros(0)], 0
         while not reader.source.at_end:
-            parts.append(_times_in(reader.batch(most, 1.0)))
-            if most == JUDGED:
+            parts.append(_times_in(reader.batch(JUDGED if len(parts) == 1 else 4_000, 1.0)))
+            if not falls:
                 falls, rises = _steps(np.concatenate(parts))
-                if rises > PARTLY * falls:
+                alike = not falls and (len(parts) > ALIKE or not len(parts[1]))
+                if alike or rises > PARTLY * falls:
                     return False
-                most = 4_000 if falls else JUDGED
     finally:
         reader.source.close()
     times = np.concatenate(parts)[::-1]

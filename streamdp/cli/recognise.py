@@ -140,6 +140,10 @@ def _as_cells(settings: Settings, file: str) -> Settings | None:
     lines = [line for line in _first(file) if not is_preamble(line, ",")] or [b""]
     counts = {name: lines[0].count(DELIMITERS[name].encode()) for name in between}
     likeliest = max(counts, key=lambda name: counts[name])
+    if not any(counts.values()) and b"|" in lines[0]:
+        raise ConfigError(
+            f"{file} has its cells between |: turn those into tabs, and say --format tsv", Exit.BAD_DATA
+        )
     if likeliest == "csv" or not counts[likeliest]:
         return None
     say(f"{file} has its cells between {between[likeliest]} (--format names another)")
