@@ -21,12 +21,14 @@ from streamdp.beam.search import BeamSearch
 from streamdp.encode.batch import Labelled
 from streamdp.encode.encoders import Encoder, check_order, order_of, tokenizer_of
 from streamdp.encode.order import Lateness, Ready, ReorderBuffer
+from streamdp.encode.rows import Rows
 from streamdp.likelihoods.base import Likelihood, Moments
 from streamdp.lines.holes import Past
 from streamdp.priors.base import Prior
 from streamdp.records import Answers, Assignment, Kind, Lines, Record, Reject, Value, all_plain
 from streamdp.records.columns import Texts
 from streamdp.records.erased import Erased
+from streamdp.records.frames import rows_of
 from streamdp.settings import Settings
 from streamdp.settings.blueprint import Blueprint
 from streamdp.state.corrections import Correction
@@ -75,7 +77,7 @@ class Engine(OneThreadAtATime, but=("advance", "score", "search")):
         self._blueprint = Blueprint.of(settings, prior, likelihood)
         self.settings = settings = self._blueprint.settings
         tokenizer_of(settings)  # what is wrong is said now, not at the first record
-        self._order = order_of(settings)
+        self._order, self._rows = order_of(settings), Rows(settings)
         self._stream = self._stream_of(self._blueprint, self._order, final_only=final_only)
         self._stream.with_events = self._stream.remember_ended = with_events
 
@@ -91,8 +93,10 @@ class Engine(OneThreadAtATime, but=("advance", "score", "search")):
         """Take records in order of arrival; return what is known of them now.
 
         Texts, vectors and mappings from names to numbers are records without time or id; their position is
-        the number of their arrival. What was refused before it came here passes through, so that all
-        rejects keep one order. TypeError, before any record is taken, where one is none.
+        the number of their arrival. A mapping that holds the text field (or the vector, or the features) is
+        read as a line of a file is, with its time and id. A data frame is its rows. What was refused before
+        it came here passes through, so that all rejects keep one order. TypeError, before any record is
+        taken, where one is none.
 
         Examples
         --------
@@ -105,9 +109,9 @@ class Engine(OneThreadAtATime, but=("advance", "score", "search")):
             with self._lock:
                 receive_texts(self._stream, records, answers)
             return answers
-        given = records if type(records) is list else list(records)  # an iterator may wait for other threads
+        given = records if type(records) is list else [*rows_of(records)]  # which may wait for other threads
         with self._lock:
-            receive(self._stream, all_plain(given, self._order.arrivals), answers)
+            receive(self._stream, all_plain(given, self._order.arrivals, self._rows.read), answers)
         return answers
 
     def finish(self) -> Answers:
@@ -134,7 +138,8 @@ class Engine(OneThreadAtATime, but=("advance", "score", "search")):
         ``seq`` counts the answers from ``first`` on.
         """
         answers = Answers(Lines(), [], [])
-        given = records.all() if isinstance(records, Texts) else all_plain(records)
+        all_of = records.all() if isinstance(records, Texts) else rows_of(records)
+        given = all_plain(all_of, form=self._rows.read)
         with self._lock:
             self._stream.score(given, first, answers)
         return answers
@@ -144,7 +149,7 @@ class Engine(OneThreadAtATime, but=("advance", "score", "search")):
 
         Of lines of logs there is one, the template that it fits.
         """
-        (made,) = all_plain([record])
+        (made,) = all_plain([record], form=self._rows.read)
         return made if isinstance(made, Reject) else self._stream.whereto(made, most)
 
     def correct(self, correction: Correction, at: int | None = None, *, check: bool = False) -> Answers:

@@ -18,8 +18,10 @@ import numpy as np
 from streamdp.beam.data.state import REVIEW_EVERY
 from streamdp.beam.looks.review import slots_of
 from streamdp.beam.search import BeamSearch
+from streamdp.encode.rows import Rows
 from streamdp.engine import Engine
 from streamdp.records import Answers, Assignment, Record, Reject, Value, all_plain
+from streamdp.records.frames import rows_of
 from streamdp.settings import ConfigError, Settings
 from streamdp.settings.assemble import distance_prior, is_sparse
 from streamdp.settings.schema import LEAST_MEMORY
@@ -228,13 +230,13 @@ class Sharded(OneThreadAtATime):
         settings = settings or Settings()
         self.shards = [Shard(settings, shards, number) for number in range(shards)]
         self.merger = Merger(settings, with_events=with_events)
-        self._arrivals = 0
+        self._arrivals, self._rows = 0, Rows(settings)
         for engine in (self.merger, *(shard.engine for shard in self.shards)):
             share_lock(self, engine)
 
     def advance(self, records: Iterable[Record | Reject | Value]) -> Answers:
         """Take records in order of arrival; as ``Engine.advance``."""
-        made = all_plain(records, self._arrivals)
+        made = all_plain(rows_of(records), self._arrivals, self._rows.read)
         self._arrivals += len(made)
         return self.merger.advance(self.with_parts(made))
 

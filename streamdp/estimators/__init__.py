@@ -7,6 +7,7 @@ from typing import Any
 
 from streamdp.engine import Engine
 from streamdp.records import Assignment, Record, Reject, Value
+from streamdp.records.frames import rows_of
 from streamdp.settings import Settings
 
 
@@ -20,7 +21,8 @@ def cluster(
     Parameters
     ----------
     records
-        Texts, vectors, mappings from features to numbers, or records; consumed one at a time.
+        Texts, vectors, mappings from features to numbers, or records, consumed one at a time; rows of a data
+        frame. A mapping with a text (``{"text": ..., "time": ...}``) is read as a line of a file is.
     settings
         Model, search, text and time; None: the defaults.
     given
@@ -32,7 +34,7 @@ def cluster(
     [0, 0]
     """
     engine = Engine(settings if settings is not None else Settings(**given))
-    for record in records:
+    for record in rows_of(records):
         yield from _answered(engine.advance([record]))
     yield from _answered(engine.finish())
 

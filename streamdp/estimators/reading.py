@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from streamdp.encode.vector_encoder import HUGE
-from streamdp.records import holds_categories, written
+from streamdp.records import holds_categories, is_missing, written
+from streamdp.records.frames import frame_of
 from streamdp.settings.schema import AUTO
 
 ABSENT = 1 / 3
@@ -49,13 +50,13 @@ def counts_of(x: Mapping[Any, Any]) -> dict[str, float]:
 
 
 def categories_of(x: Mapping[Any, Any], beside: tuple[str, ...] = ()) -> dict[str, Any]:
-    """Categories by field; None is none. ValueError, with what is wrong, for a value that is no category.
+    """Categories by field, without missing ones. ValueError, with what is wrong, for what is no category.
 
     Of the fields ``beside`` they are vectors, which become lists.
     """
     found: dict[str, Any] = {}
     for name, value in x.items():
-        if value is not None:
+        if not is_missing(value):
             try:
                 found[str(name)] = [float(number) for number in value] if name in beside else written(value)
             except ValueError as error:
@@ -94,30 +95,10 @@ def numbers_of(x: Any, names: list[Any] | None) -> list[float]:
     return numbers
 
 
-def records_of(X: Any) -> Iterator[Any]:
-    """A record for each row: features by column, a text where there is one column of them, else a vector.
-
-    ``X`` is a data frame or a series of pandas, polars or pyarrow (any that narwhals knows), a matrix, or any
-    iterable of records.
-    """
-    if isinstance(X, np.ndarray):
-        yield from X.tolist()
-        return
-    table = _frame(X)
-    if table is None:
-        yield from X
-    elif not hasattr(table, "columns"):
-        yield from table.to_list()
-    elif len(table.columns) == 1 and isinstance(next(iter(table[table.columns[0]]), 0), str):
-        yield from table[table.columns[0]].to_list()
-    else:
-        yield from table.iter_rows(named=True)
-
-
 def labels_like(X: Any, labels: list[int | None]) -> Any:
     """Labels, -1 for None, as a series like ``X`` where that is a data frame; else an array, shape (n,)."""
     values = np.array([-1 if label is None else label for label in labels], np.int64)
-    table = None if isinstance(X, np.ndarray) else _frame(X)
+    table = None if isinstance(X, np.ndarray) else frame_of(X)
     if table is None:
         return values
     import narwhals.stable.v1 as nw
@@ -127,15 +108,3 @@ def labels_like(X: Any, labels: list[int | None]) -> Any:
     if hasattr(native, "index") and hasattr(X, "index"):
         native.index = X.index
     return native
-
-
-def _frame(X: Any) -> Any:
-    """The same as narwhals has it; None where it is no data frame."""
-    if isinstance(X, list | tuple) or not hasattr(X, "shape"):
-        return None
-    try:
-        import narwhals.stable.v1 as nw
-    except ImportError:
-        return None
-    table = nw.from_native(X, eager_only=True, allow_series=True, pass_through=True)
-    return table if isinstance(table, nw.DataFrame | nw.Series) else None

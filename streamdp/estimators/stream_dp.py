@@ -27,11 +27,11 @@ from streamdp.estimators.reading import (
     named,
     names_of,
     numbers_of,
-    records_of,
 )
 from streamdp.estimators.themes import ThemeNumbers
 from streamdp.estimators.vectors import Vectors
-from streamdp.records import ClusterSummary, Event, Record, Value, holds_categories
+from streamdp.records import ClusterSummary, Event, Record, Value, holds_categories, is_missing, seconds_of
+from streamdp.records.frames import rows_of
 from streamdp.settings import Settings
 from streamdp.settings.assemble import WORDS
 from streamdp.settings.blueprint import Blueprint
@@ -67,7 +67,7 @@ else:
 FIRST = 10
 """Records after which mappings are known to be sparse or dense."""
 
-HOT = ("learn_one", "learn_predict_one", "predict_one", "score_one")
+HOT = ("learn_one", "learn_predict_one", "learn_many", "predict_one", "predict_many", "score_one")
 """Methods that take the lock themselves."""
 
 EVENTS = 1000
@@ -101,8 +101,8 @@ class StreamDP(OneThreadAtATime, Clusterer, but=HOT):
     warmup
         Vectors from which scales are learned. None: 200.
     time
-        Name of a feature that is the event time in seconds, and no feature otherwise. None: records have no
-        times, but for the ``t`` of ``learn_one``.
+        Name of a feature that is the event time (seconds since 1970, a datetime, a Timestamp of pandas, a
+        datetime64), and no feature otherwise. None: records have no times but the ``t`` of ``learn_one``.
     themes
         What labels are. None: clusters; K: K themes, which unite clusters that are likest under the model and
         keep their numbers as the stream goes on.
@@ -167,7 +167,7 @@ class StreamDP(OneThreadAtATime, Clusterer, but=HOT):
     # ---------------------------------------------------------------- learning
 
     def learn_one(self, x: Value, t: float | None = None) -> None:  # type: ignore[override, unused-ignore]
-        """Let a record join the clustering; ``t`` is its event time in seconds.
+        """Let a record join the clustering; ``t`` is its event time: seconds since 1970, or a datetime.
 
         TypeError or ValueError where a feature is no finite number. A text without words teaches nothing.
         """
@@ -186,6 +186,8 @@ class StreamDP(OneThreadAtATime, Clusterer, but=HOT):
         if self.time is not None and isinstance(x, Mapping):
             given: Any = x.get(self.time, t)
             t, x = given, self._without_time(x)
+        if t is not None and t.__class__ is not float:
+            t = seconds_of(t)
         if self._vectors is not None:
             return self._vectors.learn(x, t)
         if self._words is not None:
@@ -262,9 +264,33 @@ class StreamDP(OneThreadAtATime, Clusterer, but=HOT):
         return Record(x, {}, time=t)
 
     def learn_many(self, X: Any) -> None:
-        """Let every row of a data frame or matrix join, or every text of a column, in turn."""
-        for x in records_of(X):
-            self.learn_one(x)
+        """Let every row of a data frame or matrix join, or every text of a column, in turn.
+
+        All of them or, where one is refused, none: ValueError or TypeError names its row. What is missing
+        teaches nothing.
+        """
+        rows = list(rows_of(X))
+        with self._lock:
+            before, number = self.__getstate__(), 0
+            try:
+                if self._begins_with_categories(rows):
+                    self._kind = CATEGORICAL
+                    self._words = self._engine(words=True)
+                for number in range(len(rows)):
+                    if not is_missing(rows[number]):
+                        self.learn_predict_one(rows[number])
+            except (TypeError, ValueError) as error:
+                self.__setstate__(before)
+                kind = TypeError if isinstance(error, TypeError) else ValueError
+                raise kind(f"row {number}: {error}; none of the rows is learned") from None
+            except BaseException:
+                self.__setstate__(before)
+                raise
+
+    def _begins_with_categories(self, rows: list[Any]) -> bool:
+        """Whether these are the first records, and one of them shows that they are categories."""
+        begun = self.engine is not None or self._undecided or self._blueprint().settings.likelihood != AUTO
+        return not begun and any(holds_categories(self._without_time(row)) for row in rows)
 
     # ---------------------------------------------------------------- asking
 
@@ -297,7 +323,9 @@ class StreamDP(OneThreadAtATime, Clusterer, but=HOT):
 
     def predict_many(self, X: Any) -> Any:
         """``predict_one`` of every row: a series for a data frame, else an array; -1 in the place of None."""
-        return labels_like(X, [self.predict_one(x) for x in records_of(X)])
+        rows = X if isinstance(X, list) else list(rows_of(X))
+        with self._lock:
+            return labels_like(X, [None if is_missing(x) else self.predict_one(x) for x in rows])
 
     def _without_time(self, x: Any) -> Any:
         if self.time is None or not isinstance(x, Mapping):

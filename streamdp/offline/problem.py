@@ -10,6 +10,7 @@ import numpy as np
 
 from streamdp.encode.batch import Batch
 from streamdp.encode.encoders import Encoded, Encoder, encode_all, meant_for
+from streamdp.encode.rows import Rows
 from streamdp.errors import ConfigError, Exit
 from streamdp.likelihoods import BagFamily, Likelihood
 from streamdp.likelihoods.words import SharedBase
@@ -18,6 +19,7 @@ from streamdp.offline.chain import Chain
 from streamdp.offline.schedule import Trace
 from streamdp.priors import Prior, by_distance
 from streamdp.records import Record, Reject, Value, all_plain
+from streamdp.records.frames import rows_of
 from streamdp.settings import Settings
 from streamdp.settings.assemble import PRIOR as STREAM_PRIOR
 from streamdp.settings.assemble import build_likelihood, build_prior, is_sparse, likelihood_class
@@ -47,7 +49,7 @@ class Collection:
 
     def __init__(self, settings: Settings, records: Iterable[Record | Reject | Value]) -> None:
         self.rejects: list[Reject] = []
-        taken, times = self._in_time(all_plain(records))
+        taken, times = self._in_time(all_plain(rows_of(records), form=Rows(settings).read))
         self.records: list[Record] = []
         encoder, kept = self._encode(settings, taken, times)
         self.times = kept

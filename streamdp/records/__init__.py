@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, date, datetime, time
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, overload
 
 import msgspec
@@ -46,8 +47,8 @@ class Record(msgspec.Struct, frozen=True, gc=False):
     """
 
     value: str | list[float] | dict[str, Any]  # numbers, or categories as texts
-    position: Position
-    time: float | None = None
+    position: Position = {}
+    time: float | None = None  # or what ``seconds_of`` takes, until the engine has it
     id: str | int | None = None
     arrival: float | None = None
     keep: dict[str, Any] | None = None
@@ -56,22 +57,60 @@ class Record(msgspec.Struct, frozen=True, gc=False):
     """Of a stream in shards: the cluster that the record's shard found for it."""
 
 
-def plain(record: Any, position: Position) -> Record | Reject:
+def is_missing(value: Any) -> bool:
+    """Whether it is what Python and pandas have for nothing: None, NaN, NA, NaT."""
+    if value is None or type(value).__name__ == "NAType":
+        return True
+    return not isinstance(value, str) and not hasattr(value, "__len__") and bool(value != value)
+
+
+def is_time(value: Any) -> bool:
+    """Whether it is a moment by its type: a datetime, a Timestamp of pandas, a datetime64."""
+    return isinstance(value, date) or getattr(getattr(value, "dtype", None), "kind", "") == "M"
+
+
+def seconds_of(moment: Any) -> float | None:
+    """Seconds since 1970 of a number or of what :func:`is_time`, in UTC where it has no zone.
+
+    None for what is missing. TypeError for anything else.
+    """
+    if is_missing(moment):
+        return None
+    if isinstance(moment, date):
+        at = moment if isinstance(moment, datetime) else datetime.combine(moment, time())
+        return (at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp()
+    if is_time(moment):
+        return float(moment.astype("datetime64[us]").astype(int)) / 1e6
+    if isinstance(moment, str | bytes) or not hasattr(moment, "__float__"):
+        raise TypeError(f"a time is seconds since 1970, a datetime or a datetime64, not {_named(moment)}")
+    return float(moment)
+
+
+def plain(
+    record: Any, position: Position, form: Callable[[Any, Position], Any] | None = None
+) -> Record | Reject:
     """A record made in Python, its value a text, a list of floats, or a dict of floats or of texts.
 
-    What is no record becomes one at that position. Arrays, tuples and sequences of numbers become lists,
-    numbers of numpy plain ones. TypeError, with what was expected, for anything else.
+    What is no record becomes one at that position, after ``form``. Arrays, tuples and sequences of numbers
+    become lists, numbers of numpy plain ones, times seconds. TypeError, with what was expected, for anything
+    else.
     """
+    if form is not None and not isinstance(record, Record | Reject):
+        record = form(record, position)
     if isinstance(record, Reject):
         return record
     made: Record = record if isinstance(record, Record) else Record(record, position)
+    if made.time.__class__ is not float:
+        made = msgspec.structs.replace(made, time=seconds_of(made.time))
+    elif made.time != made.time:
+        made = msgspec.structs.replace(made, time=None)
     value = made.value
     if isinstance(value, str):
         return made
     try:
         if isinstance(value, Mapping):
-            if holds_categories(value):
-                fields = {str(name): _part(found) for name, found in value.items() if found is not None}
+            if holds_categories(value) or all(map(is_missing, value.values())):
+                fields = {str(name): _part(found) for name, found in value.items() if not is_missing(found)}
                 return msgspec.structs.replace(made, value=fields)
             features = {str(name): float(number) for name, number in value.items()}
             return msgspec.structs.replace(made, value=features)
@@ -134,18 +173,24 @@ def written(category: Any) -> str:
         return str(category).lower()
     if isinstance(category, float) and category.is_integer():
         return str(int(category))
+    if hasattr(category, "dtype"):  # a number, or a truth value, of numpy
+        return written(category.item())
     raise ValueError(f"is no category (a text, a whole number, true or false): {_named(category)}")
 
 
-def all_plain(records: Iterable[Any], first: int = 0) -> list[Record | Reject]:
+def all_plain(
+    records: Iterable[Any], first: int = 0, form: Callable[[Any, Position], Any] | None = None
+) -> list[Record | Reject]:
     """The records, those made in Python with plain values, what is none numbered from ``first``.
 
-    What was decoded from bytes is plain, and so are texts.
+    What was decoded from bytes is plain, and so are texts without a time. ``form`` reads mappings that have
+    the form of a file's records.
     """
     return [
         record
-        if record.__class__ is Record and (record.raw or record.value.__class__ is str)
-        else plain(record, {"record": number})
+        if record.__class__ is Record
+        and (record.raw or (record.value.__class__ is str and record.time is None))
+        else plain(record, {"record": number}, form)
         for number, record in enumerate(records, first)
     ]
 
