@@ -239,6 +239,14 @@ def test_templates_are_told_by_pattern_and_level() -> None:
     ]
 
 
+def test_a_long_level_is_cut() -> None:
+    settings = Settings(format="log", likelihood="template", keep=("level",))
+    lines = [Record("disk sda is full", {"line": 1}, time=1.0, keep={"level": "ERROR " * 20_000})]
+    (told,) = chosen(settings, lines, {"on": ["born"], "words": ["disk"]}, {"on": ["born"], "level": ["X"]})
+    assert told.level is not None
+    assert (len(told.level), told.level[:11]) == (300, "ERROR ERROR")
+
+
 def test_a_level_that_is_not_kept_cannot_be_chosen() -> None:
     with pytest.raises(ConfigError, match="level is of lines whose level is kept"):
         Chooser([Alert(name="a", url="http://h", level=("ERROR",))], Settings())

@@ -8,12 +8,13 @@ import os
 import re
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-from commands import command, environment, fail, succeed
+from commands import command, environment, fail, start, succeed
 from mcp import Client, StdioServerParameters
 from serving import Served
 
@@ -171,6 +172,35 @@ def texts(value: Any) -> Iterator[str]:
     elif isinstance(value, list):
         for each in value:
             yield from texts(each)
+
+
+@pytest.mark.parametrize(
+    "text", ["storm \\ud800 coast", "storm \\ude00\\ud83d coast", "\\ud83d\\ude00 storm coast"]
+)
+def test_half_a_character_is_answered_at_once(folder: Path, text: str) -> None:
+    """As a program may write it in JSON: no text, and no reason to say nothing."""
+
+    def message(method: str, params: str, number: str = "") -> str:
+        return f'{{"jsonrpc": "2.0", {number}"method": "{method}", "params": {params}}}\n'
+
+    client = (
+        '{"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "a", "version": "1"}}'
+    )
+    asks = f'{{"name": "where_would_it_go", "arguments": {{"text": "{text}"}}}}'
+    begin = message("initialize", client, '"id": 1, ') + message("notifications/initialized", "{}")
+    process = start(folder, "mcp", "st", process=True)
+    assert process.stdin is not None
+    assert process.stdout is not None
+    try:
+        process.stdin.write((begin + message("tools/call", asks, '"id": 2, ')).encode())
+        process.stdin.flush()
+        threading.Timer(60, process.kill).start()
+        found = [json.loads(process.stdout.readline()) for _ in range(2)]
+        assert [each["id"] for each in found] == [1, 2]
+        assert not found[1]["result"]["isError"]
+    finally:
+        process.kill()
+        process.communicate()
 
 
 def test_texts_are_cut() -> None:

@@ -211,6 +211,15 @@ def test_events_go_on_after_the_last_that_was_heard(served: Served) -> None:
     assert listened(served, 1, 3)[:2] == whole[1:3]
 
 
+def test_who_heard_an_event_that_is_not_there_is_told_where_events_go_on(served: Served) -> None:
+    """The store was made anew, or no longer holds what came next."""
+
+    with sqlite3.connect(served.folder / "news.db") as store:
+        (newest,) = store.execute("SELECT max(number) FROM events").fetchone()
+    assert listened(served, newest + 50, 1) == [(newest, "reset")]
+    assert listened(served, newest - 1, 1) != [(newest, "reset")]
+
+
 def test_page_metrics_and_health_are_served_too(served: Served) -> None:
     assert "<html" in served.ask("GET", "/")[1]
     assert "streamdp_records_total" in served.ask("GET", "/metrics")[1]

@@ -15,7 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import streamdp
-from streamdp.cli.stories import harmless
+from streamdp.decode.answered import answers_in
+from streamdp.records.cells import as_it_was, harmless
 from streamdp.reports.source import StoriesError
 
 START = 1_767_225_600  # 2026-01-01
@@ -144,6 +145,31 @@ def test_harmless_cells() -> None:
     assert [harmless(cell) for cell in cells] == [
         *("'=1+1", "'+1", "'-x", "'@a", "'\tx", "a b", "plain", -3, None, 0.5)
     ]
+
+
+@given(st.text("'=+-@ a1\t"))
+def test_what_a_harmless_cell_said_is_found_again(text: str) -> None:
+    assert not harmless(text).startswith(("=", "+", "-", "@", "\t"))
+    assert as_it_was(harmless(text)) == text
+
+
+def test_no_table_holds_formulas_and_its_records_are_found(tmp_path: Path) -> None:
+    """Answers, the tables of a state, stories: read again by what the records say."""
+    lines = [{"id": f"=cmd{i}", "text": "=HYPERLINK(1) storm coast", "k": "+1"} for i in range(5)]
+    data = "".join(json.dumps(line) + "\n" for line in lines).encode()
+    (tmp_path / "in.jsonl").write_bytes(data)
+    succeed(tmp_path, "consume", "in.jsonl", "--output", "o.csv", "--state", "st", "--keep", "k")
+    succeed(tmp_path, "state", "export", "st", "--into", "tables", "--format", "csv")
+    tables = [tmp_path / "o.csv", *(tmp_path / "tables").iterdir()]
+    cells = [cell for path in tables for row in csv.reader(path.open()) for cell in row]
+    assert "'=cmd0" in cells
+    assert not [cell for cell in cells if cell.startswith(("=", "+", "@"))]
+    assert b"'=HYPERLINK(1) storm coast" in b"".join(path.read_bytes() for path in tables)
+    assert [answer.id for _, answer in answers_in(tmp_path / "o.csv", StoriesError)] == [
+        f"=cmd{i}" for i in range(5)
+    ]
+    succeed(tmp_path, "erase", "st", "o.csv", "--id", "=cmd3")
+    assert b"cmd3" not in (tmp_path / "o.csv").read_bytes()
 
 
 def test_wrong_options_are_refused(told: Path) -> None:

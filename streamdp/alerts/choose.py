@@ -75,7 +75,7 @@ class Chooser:
         for answer in found:
             records.setdefault(answer.seq, answer)
             if isinstance(answer.keep, dict) and isinstance(level := answer.keep.get("level"), str):
-                self._levels[answer.cluster] = level
+                self._levels[answer.cluster] = _short(level)
         while len(self._levels) > LEVELS:
             del self._levels[next(iter(self._levels))]
         return [told for event in wanted for told in self._of_event(event, records.get(event.seq))]
@@ -219,6 +219,11 @@ def _clusters(engine: Engine, labels: Collection[int]) -> list[ClusterSummary]:
 def _title(title: str | None, template: str | None, words: Sequence[tuple[str, int]] | None) -> str:
     """What people read: the title, else the template, else a few words."""
     text = title or template or " ".join(word for word, _ in (words or ())[:WORDS])
+    return _short(text)
+
+
+def _short(text: str) -> str:
+    """A text that fits into a message, on one line."""
     text = " ".join(text.split())
     return text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
 

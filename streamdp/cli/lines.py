@@ -11,6 +11,7 @@ import msgspec
 
 from streamdp.errors import ConfigError, Exit
 from streamdp.records import Assignment, Lines
+from streamdp.records.cells import harmless
 from streamdp.settings import Settings
 from streamdp.settings.places import Outputs
 
@@ -109,9 +110,9 @@ def _cell(value: Any) -> Any:
 
 
 def csv_of(rows: Iterable[Iterable[Any]]) -> bytes:
-    """Rows of cells between commas, a line each; what is no text at all is written as ?."""
+    """Rows of harmless cells between commas, a line each; what is no text at all is written as ?."""
     out = io.StringIO()
-    csv.writer(out, lineterminator="\n").writerows(rows)
+    csv.writer(out, lineterminator="\n").writerows(map(harmless, row) for row in rows)
     return out.getvalue().encode("utf-8", "replace")
 
 

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import io
+import json
 import os
+import sys
+from typing import BinaryIO
 
 from streamdp.cli.errors import speak_warnings
 from streamdp.cli.serve import TOKEN
@@ -32,4 +36,35 @@ def serve_programs(where: str, token: str | None, *, corrects: bool) -> None:
         raise ConfigError(
             f"--allow-corrections: {where} takes none: name the folder of a state, or a service", Exit.USAGE
         )
+    sys.stdin = io.TextIOWrapper(io.BufferedReader(WellFormed(sys.stdin.buffer)), encoding="utf-8")
     Tools(asked, corrects=corrects).server().run("stdio")
+
+
+class WellFormed(io.RawIOBase):
+    """Lines of JSON with a question mark for each lone surrogate, which is no text.
+
+    The protocol's package gives no answer to a line that has one.
+    """
+
+    def __init__(self, lines: BinaryIO) -> None:
+        self._lines, self._left = lines, b""
+
+    def readable(self) -> bool:
+        """It is."""
+        return True
+
+    def readinto(self, into: memoryview) -> int:  # type: ignore[override]
+        """Read from a line, as far as there is room."""
+        self._left = self._left or _well_formed(self._lines.readline())
+        size = min(len(into), len(self._left))
+        into[:size], self._left = self._left[:size], self._left[size:]
+        return size
+
+
+def _well_formed(line: bytes) -> bytes:
+    if b"\\ud" not in line.lower():
+        return line
+    try:
+        return json.dumps(json.loads(line), ensure_ascii=False).encode("utf-8", "replace") + b"\n"
+    except (ValueError, RecursionError):
+        return line  # the protocol's package refuses it

@@ -196,8 +196,7 @@ def _write(
     if options.json:
         sys.stdout.write("".join(msgspec.json.encode(item).decode() + "\n" for item in items))
     elif options.csv:
-        cells = [map(harmless, row.values()) for row in rows]
-        sys.stdout.write(csv_of([*rows[:1], *cells]).decode())
+        sys.stdout.write(csv_of([*rows[:1], *(row.values() for row in rows)]).decode())
     elif options.html:
         texts = [[str("" if cell is None else cell) for cell in row.values()] for row in rows]
         sys.stdout.write(document(name, html_table(list(rows[0]) if rows else ["story"], texts, caption)))
@@ -350,18 +349,3 @@ def report(path: str, output: str, title: str | None, *, overwrite: bool, themes
     with foreseen(ConfigError, output, "written", Exit.CANNOT_CREATE):
         Path(output).write_text(page, encoding="utf-8")
     say(f"wrote {output}")
-
-
-FORMULA = ("=", "+", "-", "@", "\t", "\r")
-"""How a text begins that spreadsheets take for a formula."""
-
-
-def harmless(cell: Any) -> Any:
-    """A cell of a table; a text that would be a formula has an apostrophe before it.
-
-    Line ends become blanks, so that a row is a line.
-    """
-    if not isinstance(cell, str):
-        return cell
-    line = " ".join(cell.splitlines()) if "\n" in cell or "\r" in cell else cell
-    return f"'{line}" if line.startswith(FORMULA) else line

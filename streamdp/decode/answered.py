@@ -13,6 +13,7 @@ import msgspec
 from streamdp.decode.objects import Error, unpacked, written_lines
 from streamdp.errors import Exit
 from streamdp.records import Assignment
+from streamdp.records.cells import as_it_was
 
 BOM = b"\xef\xbb\xbf"
 
@@ -149,7 +150,8 @@ def _rows(path: str | Path, error: Error) -> Iterator[tuple[int, Answer]]:
         given: dict[str, Any] = {}
         place: dict[str, Any] = {}
         keep: dict[str, str] = {}
-        for name, cell in row.items():
+        for name, written in row.items():
+            cell = as_it_was(written)
             if name in _FIELDS and name not in _OTHER:
                 given |= {name: cell} if cell else {}
             elif name in _PLACE:

@@ -204,17 +204,25 @@ class Service:
         self._drop_stalled()
         if len(self._listeners) >= LISTENERS:
             raise AskError(503, "too many clients listen already", 10.0)
-        after = stored.last_event() if last is None else int(last)
+        oldest, newest = stored.held_events()
+        after = newest if last is None else int(last)
+        begin = ""
+        if not oldest - 1 <= after <= newest:
+            said = {"asked": after, "oldest": oldest, "newest": newest}
+            after = newest if after > newest else oldest - 1
+            begin = f"event: reset\nid: {after}\ndata: {_encode(said).decode()}\n\n"
         client = tuple(request.scope.get("client") or ())
-        stream = self._listen(stored, after, client)
+        stream = self._listen(stored, after, client, begin)
         return StreamingResponse(
             stream, media_type="text/event-stream", headers={"cache-control": "no-store"}
         )
 
-    async def _listen(self, stored: Stored, after: int, client: tuple[Any, ...]) -> AsyncIterator[bytes]:
+    async def _listen(
+        self, stored: Stored, after: int, client: tuple[Any, ...], begin: str
+    ) -> AsyncIterator[bytes]:
         self._listeners[client] = time.monotonic()
         try:
-            yield b"retry: 1000\n\n"
+            yield f"retry: 1000\n\n{begin}".encode()
             while client in self._listeners:
                 happened = self._happened
                 found = stored.events(after, EVENTS)

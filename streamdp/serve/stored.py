@@ -41,9 +41,11 @@ class Stored:
         """Another number after each time that the store was written."""
         return int(self._store.execute("PRAGMA data_version").fetchone()[0])
 
-    def last_event(self) -> int:
-        """The number of the newest event; 0 where there is none."""
-        return int(self._store.execute("SELECT coalesce(max(number), 0) FROM events").fetchone()[0])
+    def held_events(self) -> tuple[int, int]:
+        """The numbers of the oldest event and of the newest; 1 and 0 where there is none."""
+        found = self._store.execute("SELECT coalesce(min(number), 1), coalesce(max(number), 0) FROM events")
+        first, last = found.fetchone()
+        return int(first), int(last)
 
     def events(self, after: int, most: int) -> list[tuple[int, str, str]]:
         """Number, kind and JSON of events after one."""

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from streamdp.errors import Exit, foreseen
+from streamdp.records.cells import as_it_was
 from streamdp.records.erased import Erased, refused_data, texts_of
 from streamdp.safe_files import open_regular, written_anew
 from streamdp_connectors.protocol import SinkError
@@ -64,11 +65,12 @@ class Table(NamedTuple):
 
     def fields(self, cells: Sequence[str]) -> dict[str, str]:
         """Cells by their columns; kept fields under their own names."""
-        return {name.removeprefix("kept_"): cell for name, cell in zip(self.columns, cells, strict=True)}
+        found = zip(self.columns, map(as_it_was, cells), strict=True)
+        return {name.removeprefix("kept_"): cell for name, cell in found}
 
     def kept(self, cells: Sequence[str]) -> list[str]:
         """What fields hold that were kept."""
-        return [cells[i] for i in self.own if self.columns[i] not in _OF_RECORDS and cells[i]]
+        return [as_it_was(cells[i]) for i in self.own if self.columns[i] not in _OF_RECORDS and cells[i]]
 
 
 def found_in(path: Path, gone: Erased) -> Erased:
@@ -176,7 +178,7 @@ def _left_of_row(table: Table, line: bytes, gone: Erased) -> bytes:
     for at in table.own:
         cells[at] = ""
     left = [
-        "" if name == "template" and gone.said(cell) else cell
+        "" if name == "template" and gone.said(as_it_was(cell)) else cell
         for name, cell in zip(table.columns, cells, strict=True)
     ]
     out = io.StringIO()
