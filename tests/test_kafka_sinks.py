@@ -275,6 +275,22 @@ def test_what_is_longer_than_the_topic_takes_is_cut(broker: Any) -> None:
     assert [dict(record.headers).get("bytes") for record in found] == [None, b"70000", None]
 
 
+def test_an_answer_longer_than_the_topic_takes_is_named_with_what_to_do(broker: Any) -> None:
+    topic = make_topic(broker.bootstrap, **{"max.message.bytes": "5000"})
+    sink = opened(topic, broker.bootstrap)
+    long = b'{"seq":7,"id":"p8","position":{"file":"in","line":8},"keep":{"k":"%b"}}\n' % (b"x" * 9000)
+    sink.write(text([b'{"seq":6}', long.strip()]))
+    with pytest.raises(SinkError) as error:
+        sink.flush(sync=True)
+    assert error.value.exit_code == 74
+    said = error.value.message
+    assert "p8" in said
+    assert '{"file":"in","line":8}' in said
+    assert f"{len(long):,} bytes" in said or f"{len(long) - 1:,} bytes" in said
+    assert "max.message.bytes" in said
+    assert "x" * 100 not in said
+
+
 def test_batches_are_no_larger_than_the_topic_takes(broker: Any) -> None:
     topic = make_topic(broker.bootstrap, **{"max.message.bytes": "2000"})
     sink = opened(topic, broker.bootstrap)

@@ -8,6 +8,8 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import msgspec
+
 from streamdp.errors import Exit
 from streamdp_connectors.kafka.batches import Entry
 from streamdp_connectors.kafka.client import Broker, Options, patiently
@@ -31,6 +33,14 @@ _LOOK_EVERY = 0.2
 _INTERVAL = 0.05  # seconds from one transaction to the next
 _PAUSE = 0.5  # before trying again
 _TRIES = 10
+_SHOWN = 300  # characters of an id or a position
+
+
+class _Named(msgspec.Struct, gc=False):
+    """What says whose an answer is."""
+
+    id: str | int | None = None
+    position: msgspec.Raw = msgspec.Raw(b"null")
 
 
 class Delivery:
@@ -213,6 +223,9 @@ class Delivery:
                 certain = not self._transactions.transactional or self._transactions.refused(error)
                 if certain or tries > _TRIES:
                     what = f"cannot write to topic {' and '.join(left)}"
+                    too_large = self._errors.MessageSizeTooLargeError, self._errors.RecordListTooLargeError
+                    if isinstance(error, too_large):
+                        what = self._too_large(left)
                     raise self._broker.broken(what, error) from None
                 _log.info("a transaction failed: %s", error)
                 left = self._without_what_is_there(left, fenced=isinstance(error, FencedError))
@@ -222,6 +235,23 @@ class Delivery:
                     self._topics[topic].offset = max(self._topics[topic].offset, offset)
         for topic, entries in load.items():
             self._topics[topic].written = entries[-1].number + 1
+
+    def _too_large(self, load: Load) -> str:
+        """Which answer is larger than its topic takes, and what to do."""
+        topic, entry = max(
+            ((topic, entry) for topic, entries in load.items() for entry in entries),
+            key=lambda one: len(one[1].value) - self._topics[one[0]].largest,
+        )
+        try:
+            of = msgspec.json.decode(entry.value, type=_Named)
+        except msgspec.DecodeError:
+            of = _Named()
+        name, place = "" if of.id is None else f" {str(of.id)[:_SHOWN]!r}", bytes(of.position).decode()
+        return (
+            f"topic {topic} takes {self._topics[topic].largest:,} bytes at once, and the answer to record"
+            f"{name} at {place[:_SHOWN]} has {len(entry.value):,} bytes: set its max.message.bytes to more "
+            "(kafka-configs.sh --alter --add-config), then start again: nothing is lost"
+        )
 
     def _without_what_is_there(self, load: Load, *, fenced: bool) -> Load:
         """What of a failed load must be sent again, once no other run can write any more.
