@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import signal
 import sqlite3
 import time
@@ -16,6 +17,7 @@ from commands import start
 from serving import Served
 from streamdp_connectors.store import schema, sink
 
+from streamdp.serve.bodies import FILES, SERVICE
 from streamdp.state import snapshot
 
 
@@ -69,6 +71,22 @@ def test_a_start_that_was_cut_off_anywhere_is_gone_on_with(tmp_path: Path) -> No
         if begun:
             break
     assert 3 < number < 99
+
+
+def test_a_service_may_open_the_files_that_its_connections_need(tmp_path: Path) -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (256, hard))
+    try:
+        served = Served(tmp_path)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    limits = Path(f"/proc/{served.process.pid}/limits").read_text()
+    (allowed,) = [line.split()[3] for line in limits.splitlines() if line.startswith("Max open files")]
+    assert int(allowed) == min(FILES, hard if hard != resource.RLIM_INFINITY else FILES)
+    assert served.stop() == 0
+    unit = Path(__file__).parents[1] / "deploy/serve/streamdp-serve.service"
+    assert f"\nLimitNOFILE={FILES}\n" in unit.read_text()
+    assert 2 * SERVICE.connections < FILES
 
 
 def test_a_store_without_records_is_no_reason_to_refuse(tmp_path: Path) -> None:

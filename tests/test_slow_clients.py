@@ -5,9 +5,12 @@ from __future__ import annotations
 import contextlib
 import http.client
 import socket
+import struct
+import subprocess
 import threading
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,6 +20,7 @@ from streamdp.engine import Engine
 from streamdp.monitor import health
 from streamdp.monitor.health import HealthServer
 from streamdp.monitor.metrics import Metrics
+from streamdp.page import server
 from streamdp.page.hub import PAGES
 from streamdp.page.server import Page
 from streamdp.page.view import View
@@ -122,6 +126,45 @@ def test_who_drips_is_cut(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> No
         stop.set()
         dripping.join()
         page.close()
+
+
+def test_a_handshake_that_does_not_end_is_cut(
+    engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Whoever sends nothing, half of it, or what is no TLS; nothing of that is a traceback."""
+    make = "openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=localhost -keyout k.pem -out c.pem"
+    subprocess.run(make.split(), cwd=tmp_path, check=True, capture_output=True)
+    monkeypatch.setattr(server, "PATIENCE", 0.6)
+    view = View("in")
+    view.begin(engine)
+    tls = {"ssl_certfile": tmp_path / "c.pem", "ssl_keyfile": tmp_path / "k.pem"}
+    page = Page(view, tls=tls)
+    try:
+        begun = [
+            connected(page.port, begin) for begin in (b"", b"\x16\x03\x01\x02\x00", b"GET / HTTP/1.1\r\n")
+        ]
+        assert all(is_cut(one, 10.0) for one in begun)
+        for _ in range(50):  # a reset instead of an end
+            with connected(page.port) as one:
+                one.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    finally:
+        page.close()
+    assert "Traceback" not in capfd.readouterr().err
+
+
+def test_a_flood_of_failures_is_a_line_of_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    """Such as connections for which there is no open file left."""
+    loop = server.Loop()
+    try:
+        for _ in range(1000):
+            error = OSError(24, "Too many open files")
+            loop.call_exception_handler({"message": "accept failed", "exception": error})
+    finally:
+        loop.close()
+    assert [record.getMessage() for record in caplog.records] == [
+        "a connection failed: accept failed ([Errno 24] Too many open files)"
+    ]
+    assert caplog.records[0].exc_info is None
 
 
 def test_who_does_not_read_is_cut(engine: Engine) -> None:

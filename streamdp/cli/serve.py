@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import resource
 import ssl
 from collections.abc import Callable, Container, Iterator
 from typing import Any
@@ -244,6 +245,16 @@ def _checked(outputs: Outputs, written: Container[str]) -> Outputs:
     return outputs if "output" in written else msgspec.structs.replace(outputs, output=NOWHERE)
 
 
+def _allow_files(wanted: int) -> None:
+    """Allow this process so many open files, or as many as it may have."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    allowed = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+    if soft != resource.RLIM_INFINITY and soft < allowed:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, hard))
+    if allowed < wanted:
+        warn(f"only {allowed:,} files may be open at once: many connections need {wanted:,} (ulimit -Hn)")
+
+
 def serve(
     settings: Settings, written: Container[str], outputs: Outputs, at: Service, alerting: Alerting
 ) -> int:
@@ -257,11 +268,12 @@ def serve(
     journal = os.path.join(outputs.state, "journal")
     try:
         from streamdp.serve.api import Service as Answering
-        from streamdp.serve.bodies import SERVICE
+        from streamdp.serve.bodies import FILES, SERVICE
     except ImportError:
         raise ConfigError(
             "serve needs two more packages: pip install starlette uvicorn", Exit.UNAVAILABLE
         ) from None
+    _allow_files(FILES)
     doors: list[DoorWatch] = []
     measured = Measured(lambda: doors[0].hindrance() if doors else None)
     made: list[Any] = []

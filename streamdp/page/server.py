@@ -27,6 +27,8 @@ from streamdp.web import PAGE, PATIENCE, Crowd, Limits, is_loopback
 ANSWER = 90.0
 """Seconds that an answer may take, reading it included, unless it is a stream."""
 
+_log = logging.getLogger("streamdp")
+
 SWEEP = 1.0
 """Seconds between two looks for slow clients."""
 
@@ -137,6 +139,28 @@ class How(TypedDict, total=False):
     more: Callable[[Api], Iterable[Route]]
 
 
+QUIET = 10.0
+"""Seconds between two lines of the log about connections that failed."""
+
+
+class Loop(asyncio.SelectorEventLoop):
+    """A loop whose servers bear clients that do nothing, and say little of those that fail."""
+
+    _said = -QUIET
+
+    async def create_server(self, *given: Any, **how: Any) -> Any:
+        """The same, with patience for the handshakes of TLS, too."""
+        if how.get("ssl") is not None:
+            how |= {"ssl_handshake_timeout": PATIENCE, "ssl_shutdown_timeout": PATIENCE}
+        return await super().create_server(*given, **how)
+
+    def call_exception_handler(self, context: dict[str, Any]) -> None:
+        """Say in one line what went wrong, now and then: a flood of connections would fill the disk."""
+        if self.time() - self._said >= QUIET:
+            self._said = self.time()
+            _log.warning("a connection failed: %s (%s)", context.get("message"), context.get("exception"))
+
+
 class Page:
     """Serves a view from a daemon thread, until closed.
 
@@ -217,8 +241,8 @@ class Page:
             await self._server.serve(sockets=[self._socket])
             sweeping.cancel()
 
-        with contextlib.suppress(SystemExit):
-            asyncio.run(serve())
+        with contextlib.suppress(SystemExit), asyncio.Runner(loop_factory=Loop) as runner:
+            runner.run(serve())
 
     def close(self) -> None:
         """Stop serving and free the port; again is harmless."""

@@ -21,6 +21,9 @@ from streamdp.web import Limits
 SERVICE = Limits(body=16 << 20, connections=1200, each=1200)
 """What the service bears of its clients."""
 
+FILES = 4096
+"""Open files that it needs: for connections, those of which the handshake is under way, state and store."""
+
 UNPACKED = 64 << 20
 """Bytes of a body that came packed, at most."""
 
