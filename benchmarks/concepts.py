@@ -16,8 +16,8 @@ matplotlib.use("agg")
 import matplotlib.pyplot as plt
 import numpy as np
 
+from benchmarks.drifting import demo_stream
 from benchmarks.priors import framed, saved
-from streamdp.demo.stream import demo_stream
 from streamdp.engine import Engine
 from streamdp.likelihoods import Gaussian
 from streamdp.priors import CRP

@@ -22,8 +22,8 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 from broker.process import running
 from broker.topics import make_topic, produce
 
+from benchmarks.drifting import demo_stream
 from benchmarks.workloads import show
-from streamdp.demo.stream import demo_stream
 
 PARTITIONS = 4
 

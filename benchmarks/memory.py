@@ -9,8 +9,8 @@ from itertools import islice
 
 import psutil
 
+from benchmarks.drifting import START, demo_stream
 from benchmarks.workloads import CHUNK, show, warm
-from streamdp.demo.stream import START, demo_stream
 from streamdp.engine import Engine
 from streamdp.records import Record
 from streamdp.settings import Settings

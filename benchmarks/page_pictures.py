@@ -25,7 +25,7 @@ from broker.process import free_ports
 from browser.process import browser
 from test_diff import START, log
 
-from streamdp.demo.stream import demo_stream
+from benchmarks.drifting import demo_stream
 
 DATA = Path(__file__).parents[1] / ".." / "shared" / "data"
 SIZES = {"wide": (1440, 900), "phone": (390, 844)}

@@ -20,7 +20,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from streamdp.demo.stream import DemoRecord, demo_stream
+from benchmarks.drifting import DemoRecord, demo_stream
 from streamdp.engine import Engine
 from streamdp.records import Answers, Assignment, Record
 from streamdp.scoring.agreement import agreement

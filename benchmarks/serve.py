@@ -29,7 +29,7 @@ from pathlib import Path
 
 import numpy as np
 
-from streamdp.demo.stream import demo_stream
+from benchmarks.drifting import demo_stream
 
 RATE = 200
 """Records a second, one at a time."""

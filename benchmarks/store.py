@@ -21,9 +21,9 @@ from typing import IO
 import msgspec
 import psutil
 
+from benchmarks.drifting import demo_stream
 from benchmarks.memory import endless
 from benchmarks.workloads import CHUNK
-from streamdp.demo.stream import demo_stream
 
 RUNS: dict[str, tuple[str, ...]] = {
     "no store": (),

@@ -16,7 +16,7 @@ from typing import Any
 
 from inside import fork, run_inside
 
-from streamdp.demo.stream import demo_stream
+from benchmarks.drifting import demo_stream
 
 
 def environment(**settings: str) -> dict[str, str]:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import msgspec
 import numpy as np
 
-from streamdp.demo.stream import demo_stream
+from benchmarks.drifting import demo_stream
 from streamdp.engine import Engine
 from streamdp.records import Answers, Assignment, Event, Final, Record, Reject
 from streamdp.records.raws import Raws

@@ -38,8 +38,8 @@ import numpy as np
 import typer
 from inside import run_inside
 
+from benchmarks.drifting import demo_stream
 from streamdp.cli import _run
-from streamdp.demo.stream import demo_stream
 from streamdp.state.snapshot import MAGIC, PREFIX, VERSION, snapshots
 
 RAN, REFUSED, RAISED, TOUCHED = 0, 3, 4, 5

@@ -6,8 +6,8 @@ import asyncio
 import time
 from collections.abc import AsyncIterator
 
+from benchmarks.drifting import demo_stream
 from streamdp import Engine
-from streamdp.demo.stream import demo_stream
 
 BATCHES = [[record.text for record in demo_stream(6000, 1)][at : at + 1500] for at in range(0, 6000, 1500)]
 

@@ -15,9 +15,9 @@ from commands import parsed, succeed
 from feeds import feed, headlines, reloaded, texts
 from test_lasting import STREAMS
 
+from benchmarks.drifting import demo_stream
 from streamdp.answers import confidence
 from streamdp.answers.confidence import FADE, LEAST, USUAL, WEIGHT, Confidence
-from streamdp.demo.stream import demo_stream
 from streamdp.engine import Engine
 from streamdp.kernels.sound import UnsoundError
 from streamdp.records import Assignment, Record

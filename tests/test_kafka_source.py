@@ -16,8 +16,8 @@ from streamdp_connectors.kafka.arrivals import Idle
 from streamdp_connectors.kafka.source import KafkaSource
 from streamdp_connectors.protocol import SourceError
 
+from benchmarks.drifting import demo_stream
 from streamdp.decode.decoder import Decoder
-from streamdp.demo.stream import demo_stream
 from streamdp.records import Raw, Record
 
 N = 2000

@@ -29,10 +29,10 @@ from commands import environment, wait_for
 from numba.core import event
 
 import streamdp
+from benchmarks.drifting import demo_stream
 from streamdp.beam.looks import dividing, rearrange, second_look, uniting
 from streamdp.beam.step import advance
 from streamdp.cli import warm
-from streamdp.demo.stream import demo_stream
 from streamdp.kernels import cache, compilation, prebuilt
 from streamdp.kernels.digest import _read, _Walk, digest_of
 from streamdp.kernels.jit import Entry, Inner, generic, kernel

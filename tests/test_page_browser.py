@@ -20,7 +20,7 @@ from browser.process import axe
 from commands import command, environment, wait_for
 from playwright.sync_api import Browser, Page, expect
 
-from streamdp.demo.stream import demo_stream
+from benchmarks.drifting import demo_stream
 
 MARKUP = "<script>document.title='hacked'</script><img src=x onerror=alert(1)> storm"
 

@@ -19,7 +19,7 @@ from kafka import KafkaProducer
 from scraper.process import Prometheus
 from test_deploy import DASHBOARDS, DEPLOY, expressions, rules
 
-from streamdp.demo.stream import demo_stream
+from benchmarks.drifting import demo_stream
 
 ONE_RUN = {"$job": "streamdp", "$instance": ".*", "$__rate_interval": "1m"}
 SETTINGS = {

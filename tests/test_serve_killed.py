@@ -20,7 +20,7 @@ from commands import call
 from serving import Served, stored
 from streamdp_connectors.journal.writer import Journal
 
-from streamdp.demo.stream import demo_stream
+from benchmarks.drifting import demo_stream
 
 CLIENTS = 4
 KEPT = ("--output", "out.jsonl", "--keep-journal", "1G")

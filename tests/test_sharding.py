@@ -15,9 +15,9 @@ from feeds import Told, nothing
 from models import WORDS, pair
 from streams import encode, random_stream
 
+from benchmarks.drifting import demo_stream
 from streamdp import Engine, Record, Settings
 from streamdp.beam.search import BeamSearch
-from streamdp.demo.stream import demo_stream
 from streamdp.encode.batch import Batch
 from streamdp.errors import ConfigError
 from streamdp.records import Assignment, Reject

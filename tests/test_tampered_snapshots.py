@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from commands import call, fail, succeed, write_headlines
 
-from streamdp.demo.stream import demo_stream
+from benchmarks.drifting import demo_stream
 from streamdp.engine import Engine
 from streamdp.kernels.sound import UnsoundError
 from streamdp.offline.adopt import Proposal

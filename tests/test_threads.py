@@ -17,7 +17,7 @@ import pytest
 from sklearn.base import clone
 
 import streamdp
-from streamdp.demo.stream import demo_stream
+from benchmarks.drifting import demo_stream
 from streamdp.sharding import Sharded
 
 WAIT = 60.0
@@ -266,7 +266,7 @@ FORKS = """
 import os, signal, sys, threading
 import streamdp
 import streamdp.threads
-from streamdp.demo.stream import demo_stream
+from benchmarks.drifting import demo_stream
 
 texts = [record.text for record in demo_stream(600, seed=5)]
 model = streamdp.StreamDP()

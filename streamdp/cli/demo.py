@@ -27,6 +27,14 @@ BATCH = 100
 LOOK = 0.2
 """Seconds between two looks at the stories, at least."""
 
+NEXT = """to go on:
+  streamdp demo --page                                   the same in a browser, while it runs
+  streamdp check FILE                                    how a file of your own would be read
+  streamdp consume FILE --state st --store stories.db    its stories; FILE may be a log, too
+  streamdp stories stories.db --growing                  what is growing now
+  streamdp report stories.db --output report.html        one page to send to others"""
+"""What may be tried after the demo."""
+
 CLOCK = 80.0
 """Records a second, with a page."""
 
@@ -72,6 +80,7 @@ def demo(settings: Settings, records: int, serving: Serving) -> None:
     rows = {"first announced": agreement(first, truth), "newest": agreement(newest, truth)}
     wide.print(agreement_table(f"{records:,} records of {len(numbers)} stories against the truth", rows))
     say(f"{records / max(spent, 1e-9):,.0f} records per CPU second")
+    say(NEXT)
 
 
 def _records(stream: Sequence[DemoRecord], first: int) -> list[Record | Reject]:

@@ -161,7 +161,7 @@ def print_summary(run: Run, seconds: float) -> None:
         begun = counters.get("clusters_created", 0)
         say(
             f"{counted(records, 'record')}{rate}; {live}{larger_of(run.engine)}, "
-            f"{begun:,} since the stream began; log evidence {run.engine.log_evidence:,.1f} nats"
+            f"{begun:,} since the stream began"
         )
     if not run.frozen:
         if records and not run.engine.dated and run.reader.decoder.format not in ("text", "log"):

@@ -31,7 +31,7 @@ from faults.live import Live
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.structs import OffsetAndMetadata
 
-from streamdp.demo.stream import demo_stream
+from benchmarks.drifting import demo_stream
 
 PARTITIONS = 4
 TEXTS = 20_000

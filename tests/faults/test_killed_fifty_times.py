@@ -13,7 +13,7 @@ import pytest
 from broker.topics import make_topic, produce
 from commands import start, succeed, wait_for_size
 
-from streamdp.demo.stream import demo_stream
+from benchmarks.drifting import demo_stream
 from streamdp.state.snapshot import newest
 
 PARTITIONS = 3

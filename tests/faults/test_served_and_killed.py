@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from serving import Served, stored
 
-from streamdp.demo.stream import demo_stream
+from benchmarks.drifting import demo_stream
 from streamdp.state.snapshot import newest
 
 CLIENTS = 4

@@ -20,8 +20,8 @@ from commands import succeed
 from golden.cases import AFTER, GOLDEN, LEARNED, MAKERS, Golden
 from golden.schema import Schema, add
 
+from benchmarks.drifting import demo_stream
 from streamdp import __version__
-from streamdp.demo.stream import demo_stream
 from streamdp.engine import Engine
 from streamdp.estimators.stored import HEAD, SUM
 from streamdp.estimators.stream_dp import StreamDP
