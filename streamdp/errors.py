@@ -51,6 +51,11 @@ class ConfigError(StreamdpError):
         super().__init__(message, exit_code)
 
 
+def how_to_install(extra: str) -> str:
+    """Say how the packages of an extra are installed: from a clone, for no index has this package."""
+    return f"pip install '.[{extra}]' in a clone of streamdp"
+
+
 @contextlib.contextmanager
 def foreseen(kind: type[StreamdpError], path: object, what: str, code: Exit) -> Iterator[None]:
     """Raise an OSError as one of this kind: ``PATH: cannot be WHAT``, and why."""

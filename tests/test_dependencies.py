@@ -68,3 +68,12 @@ def test_refinements_are_imported_where_there_are_any() -> None:
     code = "import sys, streamdp.engine; print([m for m in sys.modules if m.startswith('streamdp.offline')])"
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert found.stdout.strip() == "[]"
+
+
+def test_nothing_installs_this_package_from_an_index() -> None:
+    """No index has it: whoever takes a package of its name there takes another one."""
+    where = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md"), *(ROOT / "deploy").rglob("*.md")]
+    where += [
+        path for folder in ("streamdp", "connectors", "examples") for path in (ROOT / folder).rglob("*.py")
+    ]
+    assert [str(path) for path in where if re.search(r"streamdp\[\w+\]['\"`]", path.read_text("utf-8"))] == []

@@ -245,7 +245,7 @@ def test_without_the_package_one_line_says_what_to_install(tmp_path: Path) -> No
     known = environment() | {"PYTHONPATH": f"{tmp_path}:{os.environ.get('PYTHONPATH', '')}"}
     done = subprocess.run(command("mcp", "st"), cwd=tmp_path, env=known, capture_output=True, text=True)
     assert done.returncode == 69
-    assert done.stderr == "streamdp: mcp needs more packages: pip install 'streamdp[mcp]'\n"
+    assert done.stderr == "streamdp: mcp needs more packages: pip install '.[mcp]' in a clone of streamdp\n"
 
 
 def test_the_page_names_every_tool() -> None:

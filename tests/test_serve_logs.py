@@ -335,7 +335,7 @@ def test_what_is_to_be_sent_again_is_said_so(what: Any, status: int, wait: str |
 
 def test_without_its_package_protobuf_is_told_of_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "opentelemetry.proto.collector.logs.v1", None)
-    with pytest.raises(AskError, match=r"pip install 'streamdp\[otlp\]'") as caught:
+    with pytest.raises(AskError, match=r"pip install '\.\[otlp\]' in a clone of streamdp") as caught:
         FORMS[PROTOBUF].pieces(b"", 1000)
     assert caught.value.status == 415
     long = "x" * 300

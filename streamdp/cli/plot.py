@@ -13,7 +13,7 @@ from streamdp.cli.errors import say
 from streamdp.cli.show import open_state
 from streamdp.cli.status import counted
 from streamdp.engine import Engine
-from streamdp.errors import ConfigError, Exit, foreseen
+from streamdp.errors import ConfigError, Exit, foreseen, how_to_install
 from streamdp.plots.data import Answered, DrawError, read_answers, read_events
 from streamdp.plots.lives import Life, lives_of_answers, lives_of_clusters, lives_of_events
 from streamdp.plots.pages import OF_STREAM, names_of, of_stream
@@ -57,7 +57,8 @@ def check_pictures(place: Place, names: Iterable[str]) -> None:
         import matplotlib  # noqa: F401
     except ImportError:
         raise ConfigError(
-            "pictures need one more package: pip install matplotlib (the extra 'plot')", Exit.UNAVAILABLE
+            f"pictures need one more package: pip install matplotlib, or {how_to_install('plot')}",
+            Exit.UNAVAILABLE,
         ) from None
     made = not place.prefix and not place.folder.exists()
     folder = place.folder.parent if made else place.folder

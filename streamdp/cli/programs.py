@@ -11,7 +11,7 @@ from typing import BinaryIO
 from streamdp.cli.errors import speak_warnings
 from streamdp.cli.serve import TOKEN
 from streamdp.cli.watch import checked_token, token_in
-from streamdp.errors import ConfigError, Exit
+from streamdp.errors import ConfigError, Exit, how_to_install
 
 
 def serve_programs(where: str, token: str | None, *, corrects: bool) -> None:
@@ -19,7 +19,7 @@ def serve_programs(where: str, token: str | None, *, corrects: bool) -> None:
     try:
         from streamdp.programs.server import Tools
     except ImportError:
-        raise ConfigError("mcp needs more packages: pip install 'streamdp[mcp]'", Exit.UNAVAILABLE) from None
+        raise ConfigError(f"mcp needs more packages: {how_to_install('mcp')}", Exit.UNAVAILABLE) from None
     from streamdp.programs.asked import CORRECTIONS, Asked, OfPath
     from streamdp.programs.service import OfService
 

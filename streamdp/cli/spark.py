@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from streamdp.cli.errors import say
 from streamdp.cli.options import SparkJob
-from streamdp.errors import Exit, StreamdpError
+from streamdp.errors import Exit, StreamdpError, how_to_install
 from streamdp.settings import Settings
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def run(settings: Settings, job: SparkJob) -> None:
     except ImportError as error:
         missing = (error.name or "").partition(".")[0]
         raise StreamdpError(
-            f"spark needs the package {missing}: pip install 'streamdp[spark]'", Exit.UNAVAILABLE
+            f"spark needs the package {missing}: {how_to_install('spark')}", Exit.UNAVAILABLE
         ) from None
     spark = _session(job)
     try:

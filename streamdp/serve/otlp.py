@@ -12,6 +12,7 @@ from starlette.responses import Response
 
 from streamdp.decode.fields import RefusedError
 from streamdp.decode.otlp import Piece, bounded, pieces
+from streamdp.errors import how_to_install
 from streamdp.page.errors import AskError
 from streamdp.serve.bodies import MOST
 
@@ -139,7 +140,7 @@ def _messages() -> _Messages:
         from opentelemetry.proto.resource.v1.resource_pb2 import Resource
     except ImportError:
         raise AskError(
-            415, "protobuf needs one more package here (pip install 'streamdp[otlp]'): send application/json"
+            415, f"protobuf needs one more package here ({how_to_install('otlp')}): send application/json"
         ) from None
     return _Messages(logs_service_pb2.ExportLogsServiceResponse, Resource, InstrumentationScope, LogRecord)
 
