@@ -13,11 +13,11 @@ from commands import environment, write_headlines
 EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
 SHOWN = {
     "strings": "cluster 2, 3 records: flood bridge cork",
-    "file_to_labels": "1,000 records in 9 clusters",
+    "file_to_labels": "1,000 records in 14 clusters",
     "drifting_sensors": "fault in cluster 2:   75 minutes\nidle  in cluster 1:  435 minutes",
     "offline_fit": "sizes: 100 100 100\n",
 }
-"""The scripts, and a piece of what each prints; test_own_family.py and docs/stories.md run two more."""
+"""The scripts, and a piece of what each prints; test_own_family.py, docs/stories.md and README.md run others."""
 
 
 def run(name: str, folder: Path, *arguments: str) -> str:
@@ -47,7 +47,7 @@ def test_a_file_becomes_a_table(tmp_path: Path) -> None:
 
 
 def test_all_are_tried_and_listed() -> None:
-    assert {path.stem for path in EXAMPLES.glob("*.py")} == {*SHOWN, "own_family", "newsroom"}
+    assert {path.stem for path in EXAMPLES.glob("*.py")} == {*SHOWN, "own_family", "newsroom", "oncall"}
     listed = (EXAMPLES / "README.md").read_text()
     assert all(f"`{path.name}`" in listed for path in EXAMPLES.glob("*.[pi]*"))
 

@@ -360,7 +360,7 @@ def test_no_file_is_replaced_unasked(folder: Path) -> None:
 
 def test_what_is_missing_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(ConfigError, match="the extra 'plot'") as error:
+    with pytest.raises(ConfigError, match=r"pip install '\.\[plot\]'") as error:
         check_pictures(Place.of("--output", str(tmp_path / "p")), OF_STREAM)
     assert error.value.exit_code == Exit.UNAVAILABLE
 

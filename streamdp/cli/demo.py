@@ -27,12 +27,12 @@ BATCH = 100
 LOOK = 0.2
 """Seconds between two looks at the stories, at least."""
 
-NEXT = """to go on:
-  streamdp demo --page                                   the same in a browser, while it runs
-  streamdp check FILE                                    how a file of your own would be read
-  streamdp consume FILE --state st --store stories.db    its stories; FILE may be a log, too
-  streamdp stories stories.db --growing                  what is growing now
-  streamdp report stories.db --output report.html        one page to send to others"""
+NEXT = """to go on, with a table of texts or a log of your own as FILE:
+  streamdp check FILE                                                        how it would be read
+  streamdp consume FILE --output answers.jsonl --state st --store stories.db
+  streamdp stories stories.db --growing                                      what grows now
+  streamdp report stories.db --output report.html                            a page to send to others
+  streamdp demo --page                                                       this stream, in a browser"""
 """What may be tried after the demo."""
 
 CLOCK = 80.0
@@ -80,7 +80,7 @@ def demo(settings: Settings, records: int, serving: Serving) -> None:
     rows = {"first announced": agreement(first, truth), "newest": agreement(newest, truth)}
     wide.print(agreement_table(f"{records:,} records of {len(numbers)} stories against the truth", rows))
     say(f"{records / max(spent, 1e-9):,.0f} records per CPU second")
-    say(NEXT)
+    print(NEXT)
 
 
 def _records(stream: Sequence[DemoRecord], first: int) -> list[Record | Reject]:
