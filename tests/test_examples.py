@@ -17,7 +17,7 @@ SHOWN = {
     "drifting_sensors": "fault in cluster 2:   75 minutes\nidle  in cluster 1:  435 minutes",
     "offline_fit": "sizes: 100 100 100\n",
 }
-"""The scripts, and a piece of what each prints; test_own_family.py, docs/stories.md and README.md run others."""
+"""The scripts, and a piece of what each prints; test_own_family.py and pages run others."""
 
 
 def run(name: str, folder: Path, *arguments: str) -> str:
