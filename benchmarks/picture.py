@@ -9,7 +9,7 @@ import sys
 
 from matplotlib.figure import Figure
 
-from benchmarks.drifting import demo_stream
+from streamdp.demo.stream import demo_stream
 from streamdp.engine import Engine
 from streamdp.plots import Answered, names_of, prominent, stack, streamgraph
 from streamdp.plots.style import look
