@@ -19,7 +19,7 @@ import msgspec
 import pandas as pd
 import psutil
 import pytest
-from commands import environment, succeed, write_headlines
+from commands import call, environment, succeed, write_headlines
 from feeds import Told, nothing
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, Row, SparkSession
@@ -240,6 +240,71 @@ def test_each_key_is_answered_as_a_stream_of_its_own(spark: SparkSession, stream
         answers = expected(stream, tenant, finish=False)
         assert len(answers.rejects) > 3
         assert_same(rows.where(rows.tenant == tenant).collect(), answers)
+
+
+def test_rows_without_the_key_are_rejects(spark: SparkSession, stream: Path, tmp_path: Path) -> None:
+    """Of a stream and of a finished table, with one column or two."""
+    for n in range(2):
+        records = [json.loads(line) for line in (stream / "in" / f"{n}.json").read_text().splitlines()]
+        for record in records[:40]:
+            del record["tenant"]
+        (tmp_path / "in").mkdir(exist_ok=True)
+        _write(tmp_path / "in" / f"{n}.json", records)
+        os.utime(tmp_path / "in" / f"{n}.json", (n + 1, n + 1))
+    table = spark.read.schema(SCHEMA).json(str(tmp_path / "in"))
+    of_two = cluster(table.withColumn("desk", table.tenant), SETTINGS, key=("tenant", "desk")).collect()
+    for rows in (cluster(table, SETTINGS, key="tenant").collect(), of_two):
+        keyless = [row for row in rows if row.tenant is None]
+        assert {(row.kind, row.reason) for row in keyless} == {
+            ("reject", "missing_field"),
+            ("reject", "empty"),
+        }
+        assert len(keyless) == 80
+        assert {row.tenant for row in rows} == {None, *TENANTS}
+    query = streamed(spark, tmp_path, tmp_path)
+    rows = query.where(query.tenant.isNull()).collect()
+    assert (len(rows), {row.kind for row in rows}) == (80, {"reject"})
+
+
+def desks(folder: Path, name: str, at: int, **more: Any) -> None:
+    """A file of twelve records."""
+    path = folder / "wire" / name
+    path.parent.mkdir(exist_ok=True)
+    _write(path, [{"text": f"storm over the coast {n}", "time": float(at + n), **more} for n in range(12)])
+    os.utime(path, (at, at))
+
+
+@pytest.mark.parametrize("lines", [None, "[1]\n"])
+def test_a_key_that_no_record_of_the_first_batch_has_ends_the_query(
+    tmp_path: Path, lines: str | None
+) -> None:
+    desks(tmp_path, "0.json", 1, desk="home")
+    if lines is not None:
+        (tmp_path / "wire" / "0.json").write_text(lines)
+        os.utime(tmp_path / "wire" / "0.json", (1, 1))
+    desks(tmp_path, "1.json", 100, dsek="home")
+    job = ("--folder", "wire", "--checkpoint", "ckpt", "--output", "answers", "--once")
+    done = call(tmp_path, "spark", *job, "--key", "dsek", process=True)
+    message = [line for line in done.stderr.decode().splitlines() if line.startswith("streamdp: ")][-1]
+    assert done.returncode == 78, done.stderr
+    there = "the first has 'text', 'time', 'desk'" if lines is None else "nor is one an object"
+    assert "--key dsek: no record of the first batch has this field" in message
+    assert there in message
+    assert not (tmp_path / "answers").exists()
+    assert not (tmp_path / "ckpt").exists()
+
+
+def test_later_batches_without_the_key_do_not_stop_a_query(tmp_path: Path) -> None:
+    job = ("--folder", "wire", "--checkpoint", "ckpt", "--output", "answers", "--once", "--key", "desk")
+    desks(tmp_path, "0.json", 1, desk="home")
+    desks(tmp_path, "1.json", 100)
+    succeed(tmp_path, "spark", *job, process=True)
+    desks(tmp_path, "2.json", 200)
+    succeed(tmp_path, "spark", *job, process=True)
+    rows = pd.read_parquet(tmp_path / "answers")
+    found = rows[rows.revision.fillna(0) == 0].groupby(["kind", rows.key.fillna("")]).size().to_dict()
+    assert found[("assignment", "home")] == 12
+    assert found[("reject", "")] == 24
 
 
 def test_a_table_is_answered_to_the_end_as_consume_does(

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import signal
 import sys
 import threading
 import warnings
+from contextlib import suppress
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from streamdp.cli.errors import say
 from streamdp.cli.options import SparkJob
-from streamdp.errors import Exit, StreamdpError, how_to_install
+from streamdp.errors import ConfigError, Exit, StreamdpError, how_to_install
 from streamdp.settings import Settings
 
 if TYPE_CHECKING:
@@ -37,6 +41,7 @@ def run(settings: Settings, job: SparkJob) -> None:
     spark = _session(job)
     try:
         rows, keys = _rows(spark, job), () if job.key is None else ("streamdp_key",)
+        _check_key(rows, job)
         answers = cluster(rows, settings, key=keys, shards=job.shards, time_to_live=job.time_to_live)
         _follow(answers.withColumnRenamed("streamdp_key", "key"), job)
     except PySparkException as error:
@@ -103,6 +108,41 @@ def _rows(spark: SparkSession, job: SparkJob) -> DataFrame:
         return rows
     path = "$." + job.key
     return rows.withColumn("streamdp_key", F.get_json_object(F.col("value").cast("string"), path))
+
+
+def _check_key(rows: DataFrame, job: SparkJob) -> None:
+    """Look at the first micro-batch of a new query alone. ConfigError where no row of it has the key.
+
+    Not of a topic from its latest records on: the query would begin after those that were looked at.
+    """
+    of_latest = job.topic is not None and job.start == "latest"
+    if job.key is None or of_latest or "://" in job.checkpoint or Path(job.checkpoint, "offsets").exists():
+        return
+    first: list[tuple[bool, str]] = []
+
+    def look(batch: DataFrame, _: int) -> None:
+        if not first and (row := batch.first()) is not None:
+            known = batch.filter("streamdp_key is not null").first() is not None
+            first.append((known, bytes(row["value"] or b"").decode("utf-8", "replace")))
+
+    with TemporaryDirectory() as folder:
+        writer = rows.selectExpr("streamdp_key", "cast(value as binary) value").writeStream
+        writer = writer.foreachBatch(look).option("checkpointLocation", folder)
+        query: Any = (writer.trigger(availableNow=True) if job.once else writer).start()
+        while query.isActive and not first:
+            query.awaitTermination(0.2)
+        query.stop()
+    if query.exception() is not None:
+        raise query.exception()
+    if first and not first[0][0]:
+        with suppress(ValueError, AttributeError):
+            there = ", ".join(map(repr, json.loads(first[0][1]).keys()))
+            raise ConfigError(
+                f"--key {job.key}: no record of the first batch has this field; the first has {there}"
+            )
+        raise ConfigError(
+            f"--key {job.key}: no record of the first batch has this field, nor is one an object"
+        )
 
 
 def _follow(answers: DataFrame, job: SparkJob) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 import pandas as pd
@@ -14,7 +14,7 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessorHandle
 
 from streamdp.engine import Engine
 from streamdp.errors import ConfigError
-from streamdp.records import Answers, Record, Reject
+from streamdp.records import Answers, Lines, Record, Reject, is_missing
 from streamdp.settings import Settings
 from streamdp.settings.load import checked
 from streamdp.sharding import Merger, Shard, merge_settings, shard_settings
@@ -35,9 +35,30 @@ class KeyedClusterer(Keeper):
         body = body_of(stored, self._plan.settings, f"the state of {named}")
         return Engine.loads(body, self._plan.settings, with_events=True)
 
+    def handleInputRows(  # noqa: N802 - Spark's name
+        self, key: Any, rows: Iterator[pd.DataFrame], timerValues: Any
+    ) -> Iterator[pd.DataFrame]:
+        """Advance the engine of a key; rows that have none are no stream."""
+        if any(map(is_missing, key)):
+            yield _keyless(self._plan, tuple(key), pd.concat(rows, ignore_index=True))
+        else:
+            yield from super().handleInputRows(key, rows, timerValues)
+
     def answer(self, engine: Engine, key: tuple[Any, ...], arrived: Arrived) -> pd.DataFrame:
         """The answers, each with its key."""
         return frame_of(engine.advance(arrived.records), dict(zip(self._plan.key, key, strict=True)))
+
+
+def _keyless(plan: Plan, key: tuple[Any, ...], frame: pd.DataFrame) -> pd.DataFrame:
+    """The rejects of rows that have no key, or lack a part of it."""
+    found = [
+        Reject(record.position, "missing_field", "it has no key", record.raw)
+        if isinstance(record, Record)
+        else record
+        for record in Arrived.of(frame, plan).records
+    ]
+    parts = (None if is_missing(part) else part for part in key)
+    return frame_of(Answers(Lines(), found, []), dict(zip(plan.key, parts, strict=True)))
 
 
 def to_the_end(engine: Engine, records: Sequence[Record | Reject]) -> Answers:
@@ -51,6 +72,8 @@ def to_the_end(engine: Engine, records: Sequence[Record | Reject]) -> Answers:
 
 def answer_table(plan: Plan, key: tuple[Any, ...], frame: pd.DataFrame) -> pd.DataFrame:
     """The answers to all rows of one key of a finished table, to the end."""
+    if any(map(is_missing, key)):
+        return _keyless(plan, key, frame)
     engine = Engine(plan.settings, with_events=True)
     answers = to_the_end(engine, Arrived.of(frame, plan).records)
     return frame_of(answers, dict(zip(plan.key, key, strict=True)))
@@ -165,7 +188,8 @@ def cluster(
     settings
         As everywhere; None: the defaults. ``format`` is jsonl (auto), text or log, of the column ``value``.
     key
-        The columns that distinguish streams: a tenant, a service, a language.
+        The columns that distinguish streams: a tenant, a service, a language. Rows where one is null are
+        rejects (``missing_field``).
     shards
         In the place of a key: one stream, of texts or categories, clustered by so many engines of which each
         sees a share of the records, and one that joins what they find.
