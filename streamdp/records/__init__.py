@@ -183,13 +183,19 @@ def all_plain(
 ) -> list[Record | Reject]:
     """The records, those made in Python with plain values, what is none numbered from ``first``.
 
-    What was decoded from bytes is plain, and so are texts without a time. ``form`` reads mappings that have
-    the form of a file's records.
+    What was decoded from bytes is plain, and so are texts, with seconds or without. ``form`` reads mappings
+    that have the form of a file's records.
     """
     return [
         record
         if record.__class__ is Record
-        and (record.raw or (record.value.__class__ is str and record.time is None))
+        and (
+            record.raw
+            or (
+                record.value.__class__ is str
+                and ((at := record.time) is None or (at.__class__ is float and at == at))
+            )
+        )
         else plain(record, {"record": number}, form)
         for number, record in enumerate(records, first)
     ]
