@@ -33,11 +33,12 @@ from streamdp_connectors.journal.source import JournalSource
 from streamdp_connectors.journal.writer import Journal
 from streamdp_connectors.store.sink import StoreSink
 
+from streamdp.decode.decoder import Decoder
 from streamdp.page.errors import AskError
 from streamdp.records import Answers, Lines, Record, Reject
 from streamdp.serve import door as door_module
 from streamdp.serve.bodies import MOST, records_of, unpacked
-from streamdp.serve.door import Door, ids_by
+from streamdp.serve.door import Door, reader_of
 from streamdp.serve.openapi import document
 from streamdp.serve.told import Answer
 
@@ -143,15 +144,69 @@ def test_a_label_that_no_store_could_hold_is_none_of_a_story(served: Served) -> 
         assert (status, list(said)) == (404, ["error"]), path
 
 
-def test_the_same_id_gets_the_same_answer_and_is_no_second_record(served: Served) -> None:
-    status, (first,) = served.send({"id": "again", "text": "a storm at the coast"})
+@pytest.mark.parametrize("name", ["again", "a\x00b", "\x00", 17, "with \U0001f4f0 and 'quotes\""])
+def test_the_same_id_gets_the_same_answer_and_is_no_second_record(served: Served, name: str | int) -> None:
+    sent = {"id": name, "text": f"a storm at the coast {name}"}
+    status, (first,) = served.send(sent)
+    assert (status, first["id"]) == (200, str(name))
     before = records(served)
-    assert served.send({"id": "again", "text": "a storm at the coast"}) == (status, [first])
-    assert served.send({"id": "again", "text": "other"}, {"id": "again"}) == (status, [first, first])
-    assert served.ask("GET", "/v1/answers?id=again") == (200, first)
+    assert served.send(sent) == (200, [first])
+    assert served.send({**sent, "more": 1}, sent, sent) == (200, [first, first, first])
+    assert served.ask("GET", f"/v1/answers?id={urllib.parse.quote(str(name))}") == (200, first)
     assert records(served) == before
-    status, found = served.send({"id": "twice", "text": "a"}, {"id": "twice", "text": "b"})
-    assert found[0] == found[1]
+    with sqlite3.connect(served.folder / "news.db") as store:
+        assert store.execute("SELECT text FROM records WHERE id = ?", (str(name),)).fetchall() == [
+            (sent["text"],)
+        ]
+
+
+def conflicts(served: Served) -> float:
+    found = re.search(r"^streamdp_conflicts_total (\S+)$", served.ask("GET", "/metrics")[1], re.MULTILINE)
+    assert found is not None
+    return float(found[1])
+
+
+def test_the_same_id_with_another_text_is_a_conflict(served: Served) -> None:
+    _, (first,) = served.send({"id": "taken", "text": "a storm at the coast"})
+    before, counted = records(served), conflicts(served)
+    status, found = served.send(
+        {"id": "taken", "text": "parliament votes"},
+        {"id": "fresh", "text": "the bank raises rates"},
+        {"id": "taken", "text": "a storm at the coast"},
+        {"id": "fresh", "text": "the bank lowers rates"},
+        {"id": "fresh", "text": "the bank raises rates"},
+        {"id": "taken"},
+    )
+    assert status == 200
+    assert [each["status"] for each in found] == [
+        *("refused", "answered", "answered", "refused", "answered", "refused")
+    ]
+    for each, name in ((found[0], "taken"), (found[3], "fresh")):
+        assert (each["code"], each["reason"], each["id"]) == (409, "conflict", name)
+    assert found[2] == first
+    assert found[1] == found[4]
+    assert found[5]["reason"] == "missing_field"
+    assert records(served) == before + 1
+    assert conflicts(served) == counted + 2
+    status, alone = served.ask("POST", "/v1/records", b'{"id": "taken", "text": "parliament votes"}')
+    assert (status, alone["code"]) == (409, 409)
+    assert served.send({"id": "taken", "text": "c"}, b"{}".decode())[0] == 422
+    assert served.ask("GET", "/v1/answers?id=taken") == (200, first)
+
+
+def test_a_conflict_is_known_after_a_restart(tmp_path: Path) -> None:
+    """Of records that are answered by their texts in the store, of those that wait by the journal."""
+    served = Served(tmp_path, "--max-lateness", "60", "--answer-within", "0.2", "--vector-field", "place")
+    vectors = [{"id": f"v{n}", "place": [n % 2, 0.5], "time": 1e9 + n} for n in range(100)]
+    before = served.send(*vectors)[1]
+    assert {each["status"] for each in before} >= {"pending"}
+    assert served.stop(signal.SIGKILL) == -signal.SIGKILL
+    served = Served(tmp_path, "--max-lateness", "60", "--answer-within", "0.2", "--vector-field", "place")
+    same = served.send(*vectors)[1]
+    assert {each["status"] for each in same} <= {"answered", "pending"}
+    other = served.send(*({**each, "place": [5, 5]} for each in vectors))[1]
+    assert {each.get("code") for each in other} == {409}
+    assert served.stop() == 0
 
 
 def test_stories_and_their_records(served: Served) -> None:
@@ -352,7 +407,7 @@ def call(what: Any, *given: Any) -> None:
 @pytest.fixture
 def door(tmp_path: Path) -> Iterator[Door]:
     calls.clear()
-    made = Door(Journal(tmp_path / "journal"), ids_by("id"), lambda names: {}, call, 0.3)
+    made = Door(Journal(tmp_path / "journal"), reader_of(Decoder("jsonl")), lambda names: {}, call, 0.3)
     made.reserve = 0
     made.open([])
     yield made
@@ -361,20 +416,24 @@ def door(tmp_path: Path) -> Iterator[Door]:
 
 
 def test_what_has_no_answer_in_time_is_pending_and_safe(door: Door, tmp_path: Path) -> None:
-    (found,) = run(door, [b'{"id": "a"}', b'{"id": 7}', b"no json"])
+    sent = [b'{"id": "a", "text": "storm"}', b'{"id": 7, "text": "coast"}', b"no json"]
+    (found,) = run(door, [*sent])
     assert [(each.status, each.line, each.id) for each in found] == [
         ("pending", 1, "a"),
         ("pending", 2, "7"),
         ("pending", 3, None),
     ]
-    assert JournalSource(tmp_path / "journal").read(10, 0.0).data == [
-        b'{"id": "a"}',
-        b'{"id": 7}',
-        b"no json",
-    ]
+    assert JournalSource(tmp_path / "journal").read(10, 0.0).data == sent
     assert door.pending("7") == found[1]
-    (again,) = run(door, [b'{"id": "a", "sent": "again"}'])
+    (again,) = run(door, [b'{"id": "a", "text": "\\u0073torm", "sent": "again"}'])
     assert again == [found[0]]
+    (other,) = run(door, [b'{"id": "a", "text": "a storm"}', sent[1], b'{"id": 8, "text": "coast"}'])
+    assert [(each.status, each.code, each.id) for each in other] == [
+        ("refused", 409, "a"),
+        ("pending", None, "7"),
+        ("pending", None, "8"),
+    ]
+    assert JournalSource(tmp_path / "journal").read(10, 0.0).data == [*sent, b'{"id": 8, "text": "coast"}']
 
 
 def test_beyond_a_bounded_queue_clients_are_told_to_wait(door: Door, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -393,15 +452,15 @@ def test_a_full_disk_refuses_loses_nothing_and_is_not_ready(
 ) -> None:
     monkeypatch.setattr(door_module, "LOOK", 0.05)
     door.reserve = 1 << 62
-    (refused,) = run(door, [b'{"id": "a"}'])
+    (refused,) = run(door, [b'{"id": "a", "text": "b"}'])
     assert (refused.status, refused.wait) == (507, 5.0)
     assert "no room" in str(door.hindrance)
     assert door.pending("a") is None
     door.reserve = 0
     wait_for(lambda: door.hindrance is None, seconds=20)
-    (found,) = run(door, [b'{"id": "a"}'])
+    (found,) = run(door, [b'{"id": "a", "text": "b"}'])
     assert [each.line for each in found] == [1]
-    assert JournalSource(tmp_path / "journal").read(10, 0.0).data == [b'{"id": "a"}']
+    assert JournalSource(tmp_path / "journal").read(10, 0.0).data == [b'{"id": "a", "text": "b"}']
 
 
 def test_a_line_that_went_on_with_another_is_told_so(door: Door) -> None:
@@ -527,11 +586,11 @@ def test_a_stopped_service_goes_on_with_the_same_answers(tmp_path: Path) -> None
     first = made.send({"id": "a", "text": "storm coast"}, {"id": "b", "text": "parliament votes"})
     assert made.stop() == 0
     again = Served(tmp_path)
-    assert again.send({"id": "a", "text": "storm coast"}, {"id": "b"}) == first
+    assert again.send({"id": "a", "text": "storm coast"}, {"id": "b", "text": "parliament votes"}) == first
     assert again.send({"id": "c", "text": "coast storm"})[1][0]["seq"] == 2
     assert again.stop(signal.SIGKILL) == -signal.SIGKILL
     last = Served(tmp_path)
-    assert last.send({"id": "a", "text": "storm coast"}, {"id": "b"}) == first
+    assert last.send({"id": "a", "text": "storm coast"}, {"id": "b", "text": "parliament votes"}) == first
     assert last.stop() == 0
 
 

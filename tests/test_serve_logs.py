@@ -38,7 +38,8 @@ from streamdp.decode.otlp import pieces
 from streamdp.page.api import AskError
 from streamdp.records import Raw, Record
 from streamdp.serve.bodies import Uploads
-from streamdp.serve.logs import Logs, lines_of, one_by_one, uid_of
+from streamdp.serve.door import Named, reader_of
+from streamdp.serve.logs import Logs, lines_of, one_by_one
 from streamdp.serve.otlp import FORMS
 from streamdp.serve.told import Answer
 from streamdp.settings import Settings
@@ -273,13 +274,14 @@ def test_each_stream_reads_them_as_its_own_lines(form: Any) -> None:
     kept = {"n": 5, "level": "WARN"} if identity else {"level": "WARN"} if form == "log" else None
     assert read.keep == kept
     if form == "otlp":
-        assert uid_of(line) == "u"
+        assert reader_of(decoder)(line) == Named.of("u", "d 5")
 
 
 def test_ids_of_what_has_none() -> None:
-    assert uid_of(b"{}") is None
-    assert uid_of(b'{"log.record.uid": 5}') is None
-    assert uid_of(b'{"resourceLogs": [], "x": "log.record.uid"}') is None
+    read = reader_of(Decoder("otlp"))
+    assert read(b"{}") is None
+    assert read(b'{"log.record.uid": 5}') is None
+    assert read(b'{"resourceLogs": [], "x": "log.record.uid"}') is None
 
 
 def test_one_by_one_leaves_what_is_refused_to_the_stream() -> None:

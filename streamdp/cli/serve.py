@@ -23,6 +23,7 @@ from streamdp.cli.interrupt import LIMIT, Interrupt
 from streamdp.cli.reading import COLUMNS, Reader, format_of
 from streamdp.cli.warm import prepare
 from streamdp.cli.watch import LivePage, Measured, Together, Watch, checked_token, token_in
+from streamdp.encode.encoders import decoder_of
 from streamdp.engine import Engine
 from streamdp.errors import ConfigError, Exit
 from streamdp.records import Answers
@@ -95,8 +96,7 @@ class DoorWatch(Watch):
 
     def attach(self, run: Served, outputs: Outputs) -> None:
         """The run is open: records may come as soon as what the journal holds is answered."""
-        from streamdp.serve.door import Door, ids_by
-        from streamdp.serve.logs import uid_of
+        from streamdp.serve.door import Door, reader_of
         from streamdp.serve.stored import Stands, Stored
 
         assert outputs.store is not None
@@ -105,12 +105,12 @@ class DoorWatch(Watch):
         run.sinks.store.suit_service()
         of_text = format_of(run.settings, None) in ("text", "log")
         stored = Stored(outputs.store)
-        ids = {"otlp": uid_of}.get(run.settings.format) or ids_by(run.settings.id_field)
-        id_of = (lambda record: None) if of_text else ids
+        decoder = decoder_of(run.settings, format_of(run.settings, None))
+        self._read = (lambda record: None) if of_text else reader_of(decoder)
         call = self._live.page.hub.call
-        self._door = Door(run.journal, id_of, stored.answers, call, self._within, run.erased.holds)
+        self._door = Door(run.journal, self._read, stored.answers, call, self._within, run.erased.holds)
         run.hindered = self._hinder
-        self._ids, self._end = id_of, run.journal.records
+        self._end = run.journal.records
         self._from = _held(run.source.positions()["line"], run.sinks.store.waiting)
         self._stands = Stands(self._door, stored, outputs.store, outputs.state, of_text, run.settings)
         self._run = run  # the last: what else is here is used once there is a run
@@ -120,6 +120,10 @@ class DoorWatch(Watch):
         assert self._run is not None
         assert self._run.sinks.store is not None
         self._run.sinks.store.check_reach(self._run.journal.records, str(self._run.journal.folder))
+
+    def conflicts(self) -> int:
+        """Records that were refused because others of their ids had been taken."""
+        return 0 if self._door is None else int(self._door.conflicts)
 
     def hindrance(self) -> str | None:
         """Why no records are taken; None where they are."""
@@ -141,16 +145,16 @@ class DoorWatch(Watch):
         self._full = why is not None
         self._door.hinder(why)
 
-    def _waiting(self) -> Iterator[tuple[int, str]]:
-        """Lines and ids of records of the journal that the state did not hold answers to."""
+    def _waiting(self) -> Iterator[tuple[int, Any]]:
+        """Lines and names of records of the journal that the state did not hold answers to."""
         assert self._run is not None
         source = JournalSource(self._run.journal.folder)
         try:
             source.seek({"file": "journal", "line": max(self._from, source.line)})
             while source.line < self._end and (found := source.read(1000, 0.0)):
                 for raw in found:
-                    name = self._ids(raw.data)
-                    if name is not None:
+                    name = self._read(raw.data)
+                    if name is not None and name.hash:
                         yield raw.position["line"], name
         finally:
             source.close()
@@ -287,6 +291,7 @@ def serve(
     live = LivePage(serving, "records over HTTP", automatic(settings), **how)
     try:
         door = DoorWatch(at.answer_within, keep, live, made[0])
+        measured.metrics.conflicts = door.conflicts
         alarm = Alarm(alerting.all, measured.metrics, live.page.site)
         watch = Together(measured, door, live, alarm)  # clients hear before pages do
         with contextlib.ExitStack() as ending:

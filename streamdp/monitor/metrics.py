@@ -103,6 +103,7 @@ ARRIVAL_AGE = _histogram("answer_seconds", "From a record's arrival to its answe
 SOURCE_UP = _gauge("source_up", "Whether the source answers, 1 or 0; only where it is a broker.")
 STANDING_BY = _gauge("standing_by", "1 while this process waits because another runs with its state, else 0.")
 REJECTS = _counter("rejects", "Records rejected by this process; the reason gap counts gaps.", ("reason",))
+CONFLICTS = _counter("conflicts", "Records that a service refused: their ids are those of others.")
 GAP = _counter("gap_records", "Records known to have been gone before this process could read them.")
 SKIPPED = _counter("skipped", "Blank lines, or tombstones of a topic, that this process passed over.")
 SNAPSHOTS = _histogram(
@@ -137,7 +138,7 @@ OUTBOX = _gauge("alerts_waiting", "Alerts that wait for their receiver.", _ALERT
 BUILD = _gauge("build_info", "1, with the versions of streamdp and Python.", ("version", "python"))
 
 OF_RUN = (
-    *(LAG, LAG_SECONDS, EVENT_AGE, ARRIVAL_AGE, SOURCE_UP, STANDING_BY, REJECTS, GAP, SKIPPED),
+    *(LAG, LAG_SECONDS, EVENT_AGE, ARRIVAL_AGE, SOURCE_UP, STANDING_BY, REJECTS, CONFLICTS, GAP, SKIPPED),
     *(SNAPSHOTS, SNAPSHOT_BYTES, SNAPSHOT_FAILURES, SNAPSHOT_AGE, STAGE, BATCH, ADVANCE, BUILD),
     *(EVENTS, DOUBTS, REMOVED, DELIVERED, UNDELIVERED, DROPPED, OUTBOX),
 )
@@ -172,8 +173,8 @@ class Metrics:
 
     The run sets ``ready`` (it can take records), ``source_up`` (its source answers, None without meaning),
     ``standing_by`` (another process runs with the same state), ``lags`` of every partition, ``doubts``, the
-    rows ``removed`` from a store by table, and what gives the counts of ``alerts``. ``reasons`` and
-    ``events`` are all that rejects and events may have.
+    rows ``removed`` from a store by table, and what gives the counts of ``alerts`` and
+    ``conflicts``. ``reasons`` and ``events`` are all that rejects and events may have.
     """
 
     registry: CollectorRegistry
@@ -201,6 +202,7 @@ class Metrics:
         self.doubts = 0
         self.removed: Mapping[str, int] = {}
         self.alerts: Callable[[], Mapping[str, AlertCounts]] = dict
+        self.conflicts: Callable[[], int] = int
         self._stages = stages or Stages()
         self._clock = clock
         self._first: dict[str, float] | None = None
@@ -289,6 +291,7 @@ class Metrics:
         yield _family(STANDING_BY, {(): int(self.standing_by)})
         yield _family(DOUBTS, {(): self.doubts})
         yield _family(REMOVED, {(table,): rows for table, rows in {**self.removed}.items()})
+        yield _family(CONFLICTS, {(): self.conflicts()})
         counts = self.alerts()
         for at, metric in enumerate((DELIVERED, UNDELIVERED, DROPPED, OUTBOX)):
             yield _family(metric, {(name,): each[at] for name, each in counts.items()})

@@ -123,14 +123,15 @@ class Service:
         shape, records = await self._uploads.read(request, read)
         answers = await stands.door.take(records)
         useless = all(answer.status == "refused" for answer in answers)
-        return _answered(answers, shape, 422 if useless else 200, request.headers.get("accept", ""))
+        wrong = 409 if all(answer.code == 409 for answer in answers) else 422
+        return _answered(answers, shape, wrong if useless else 200, request.headers.get("accept", ""))
 
     async def answers(self, request: Request) -> Response:
         """The newest answer to the record of an id."""
         stands, name = self._open(), request.query_params.get("id")
         if name is None:
             raise AskError(400, "id: that of the record")
-        found = stands.door.pending(name) or stands.stored.answers([name]).get(name)
+        found = stands.door.pending(name) or stands.stored.answers([name]).get(name, (None,))[0]
         if found is None:
             raise AskError(404, "no record of this id is known here")
         return as_json(_encode(found))

@@ -13,13 +13,18 @@ import os
 import queue
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from hashlib import blake2b
+from typing import NamedTuple
 
-import msgspec
 from streamdp_connectors.journal.writer import Journal
+from streamdp_connectors.store.sink import said
 
+from streamdp.decode.decoder import Decoder
 from streamdp.decode.fields import RefusedError, id_value
+from streamdp.decode.objects import plain_fields
+from streamdp.decode.otlp import UID
 from streamdp.page.errors import AskError
+from streamdp.records import Raw, Record
 from streamdp.serve.bodies import SMALL
 from streamdp.serve.told import Answer
 from streamdp.state.erasing import DETAIL, REASON
@@ -39,14 +44,33 @@ LOOK = 1.0
 
 _GONE = Answer(status="refused", reason=REASON, detail=DETAIL)
 
+CONFLICT = "its id is that of a record that was taken before and says something else: give it one of its own"
+
+
+class Named(NamedTuple):
+    """The id of a record, as text, and a hash of what it says; empty where that is nothing, or not known."""
+
+    id: str
+    hash: bytes
+
+    @classmethod
+    def of(cls, name: str | int, text: str) -> Named:
+        """Those of a record of an id that says so."""
+        return cls(str(name), blake2b(text.encode(), digest_size=16).digest() if text else b"")
+
+    def conflicts(self, other: Named | None) -> bool:
+        """Whether a record of this id that was taken before says something else."""
+        return other is not None and self.hash != other.hash != b""
+
 
 class Waiting:
     """A record that has no answer yet, and the requests that wait for it."""
 
-    __slots__ = ("answer", "asked", "data", "id", "line")
+    __slots__ = ("answer", "asked", "data", "id", "line", "named")
 
-    def __init__(self, data: bytes, name: str | None, line: int | None = None) -> None:
-        self.data, self.id, self.line = data, name, line
+    def __init__(self, data: bytes, name: Named | None, line: int | None = None) -> None:
+        self.data, self.named, self.line = data, name, line
+        self.id = None if name is None else name.id
         self.answer: Answer | None = None
         self.asked: list[Request] = []
 
@@ -87,10 +111,10 @@ class Door:
     ----------
     journal
         Where they are written.
-    id_of
-        The id of a record as it came; None where it has none.
+    read
+        The id of a record as it came, and what it says; None where it has none.
     known
-        The answers that the store has, by id; for the loop.
+        The answers that the store has, and to which records, by id; for the loop.
     call
         Has the server's loop call something.
     within
@@ -102,17 +126,19 @@ class Door:
     def __init__(
         self,
         journal: Journal,
-        id_of: Callable[[bytes], str | None],
-        known: Callable[[Sequence[str]], Mapping[str, Answer]],
+        read: Callable[[bytes], Named | None],
+        known: Callable[[Sequence[str]], Mapping[str, tuple[Answer, Named]]],
         call: Callable[..., None],
         within: float,
         erased: Callable[[str | None], bool] = lambda name: False,
     ) -> None:
-        self._journal, self._id_of, self._known = journal, id_of, known
+        self._journal, self._read_name, self._known = journal, read, known
         self._call, self._within, self._erased = call, within, erased
         self.hindrance: str | None = "reading the journal again"
         """Why nothing is taken; None where records are."""
         self.reserve = RESERVE
+        self.conflicts = 0
+        """Records that were refused because others of their ids had been taken."""
         self._ids: dict[str, Waiting] = {}
         self._lines: dict[int, Waiting] = {}
         self._total, self._through = journal.records, 0
@@ -141,22 +167,23 @@ class Door:
                 await asyncio.wait_for(request.done, self._within if within is None else within)
         return [record if isinstance(record, Answer) else record.told() for record in found]
 
-    async def _names(self, records: Sequence[bytes | Answer]) -> list[str | None]:
-        """The ids of records; read by a thread where they are many bytes."""
+    async def _names(self, records: Sequence[bytes | Answer]) -> list[Named | None]:
+        """The ids of records, and what they say; read by a thread where they are many bytes."""
 
-        def read() -> list[str | None]:
-            return [None if isinstance(record, Answer) else self._id_of(record) for record in records]
+        def read() -> list[Named | None]:
+            return [None if isinstance(record, Answer) else self._read_name(record) for record in records]
 
         small = sum(len(record) for record in records if not isinstance(record, Answer)) <= SMALL
         return read() if small else await asyncio.to_thread(read)
 
     def _enter(
-        self, records: Sequence[bytes | Answer], names: Sequence[str | None]
+        self, records: Sequence[bytes | Answer], names: Sequence[Named | None]
     ) -> list[Waiting | Answer]:
         """The answers that are known, and what waits: known by its id, or new, for the journal."""
-        gone = [self._erased(name) for name in names]
+        gone = [name is not None and self._erased(name.id) for name in names]
         records = [_GONE if was else record for record, was in zip(records, gone, strict=True)]
-        asked = [name for name in names if name is not None and name not in self._ids]
+        names = [name if name is None or name.hash else None for name in names]  # others are refused
+        asked = [name.id for name in names if name is not None and name.id not in self._ids]
         stored = self._known(asked) if asked else {}
         found: list[Waiting | Answer] = []
         new: list[Waiting] = []
@@ -165,12 +192,20 @@ class Door:
             if isinstance(record, Answer):
                 found.append(record)
                 continue
-            before = None if name is None else self._ids.get(name) or within.get(name) or stored.get(name)
+            before: Waiting | Answer | None = None
+            if name is not None:
+                waits = self._ids.get(name.id) or within.get(name.id)
+                before, taken = (waits, waits.named) if waits else stored.get(name.id, (None, None))
+                if name.conflicts(taken):
+                    self.conflicts += 1
+                    before = Answer(
+                        status="refused", code=409, id=name.id, reason="conflict", detail=CONFLICT
+                    )
             if before is None:
                 before = Waiting(record, name)
                 new.append(before)
                 if name is not None:
-                    within[name] = before
+                    within[name.id] = before
             found.append(before)
         if new:
             self._check_room(new)
@@ -238,15 +273,15 @@ class Door:
             )
             self._answer(self._lines.pop(line), went_on)
 
-    def _open(self, waiting: Sequence[tuple[int, str]]) -> None:
-        stored = self._known([name for _, name in waiting])
+    def _open(self, waiting: Sequence[tuple[int, Named]]) -> None:
+        stored = self._known([name.id for _, name in waiting])
         for line, name in waiting:
-            if name not in stored and line not in self._lines:
-                self._ids[name] = self._lines[line] = Waiting(b"", name, line)
+            if name.id not in stored and line not in self._lines:
+                self._ids[name.id] = self._lines[line] = Waiting(b"", name, line)
 
     # ---------------------------------------------------------------- the stream's thread
 
-    def open(self, waiting: Sequence[tuple[int, str]]) -> None:
+    def open(self, waiting: Sequence[tuple[int, Named]]) -> None:
         """Take records from now on. ``waiting`` are lines and ids of those that may have no answer yet."""
         self._call(self._open, waiting)
         self._call(setattr, self, "hindrance", None)
@@ -329,18 +364,20 @@ class Door:
         return found.f_bavail * found.f_frsize >= self.reserve
 
 
-def ids_by(field: str) -> Callable[[bytes], str | None]:
-    """What reads the id of a record of JSON, as text, from a field."""
-    named: Any = msgspec.defstruct(
-        "Named", [("id", str | int | float | None, msgspec.field(default=None, name=field))], gc=False
-    )
-    decode = msgspec.json.Decoder(named).decode
+def reader_of(decoder: Decoder) -> Callable[[bytes], Named | None]:
+    """What reads the id of a record and what it says, as the stream does."""
+    needed = UID.encode() if decoder.format == "otlp" else b""
 
-    def id_of(record: bytes) -> str | None:
+    def read(data: bytes) -> Named | None:
+        if needed not in data:
+            return None
+        found = decoder.decode_all(Raw(data, {}, 0.0))
+        if len(found) == 1 and isinstance(record := found[0], Record):
+            return None if record.id is None else Named.of(record.id, said(record))
         try:
-            found = id_value(decode(record).id, field)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, RefusedError):
+            name = id_value(plain_fields(data).get(decoder.fields.id), decoder.fields.id)
+        except (RefusedError, UnicodeDecodeError):
             return None  # the stream refuses it, and says why
-        return None if found is None else str(found)
+        return None if name is None else Named.of(name, "")
 
-    return id_of
+    return read

@@ -132,13 +132,3 @@ def one_by_one(
         if len(found) > MOST:
             raise too_many()
     return ("array" if shape == "one" and len(found) != 1 else shape), found
-
-
-def uid_of(line: bytes) -> str | None:
-    """The id of a log record that stands alone on a line."""
-    if b"log.record.uid" not in line:
-        return None
-    try:
-        return LogRecords().of(pieces(line)[0]).id
-    except (RefusedError, UnicodeDecodeError, IndexError):
-        return None  # the stream refuses it, and says why

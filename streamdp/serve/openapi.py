@@ -72,7 +72,7 @@ OPERATIONS = (
         {JSON: Answer | list[Answer], LINES: _TEXT},
         (400, 413, 415, 429, 503, 507),
         takes={JSON: {"oneOf": [{"not": {"type": "array"}}, _RECORDS]}, LINES: _LINES, "text/plain": _LINES},
-        also=(422,),
+        also=(409, 422),
     ),
     Operation(
         "/v1/logs",

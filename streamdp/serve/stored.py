@@ -5,21 +5,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-import msgspec
-
 from streamdp.records.stored import read_only
 from streamdp.reports.store import RECORD, record_of
-from streamdp.serve.door import Door
+from streamdp.serve.door import Door, Named
 from streamdp.serve.told import Answer
 from streamdp.settings import Settings
 from streamdp.story.story import StoryRecord
 
+MANY = 10_000
+"""Ids that one question names, at most."""
+
 _ANSWERS = """
 SELECT r.id, r.seq, json_extract(r.position, '$.line'), r.time, r.label, s.first_seq = r.seq, r.probability,
-  r.novelty, r.revision, r.template
-FROM json_each(?) asked JOIN records r ON r.id = asked.value LEFT JOIN stories s ON s.label = r.first_label
-ORDER BY r.seq DESC
-"""
+  r.novelty, r.revision, r.template, r.text
+FROM records r LEFT JOIN stories s ON s.label = r.first_label WHERE r.id IN ({}) ORDER BY r.seq DESC
+"""  # ids as parameters: in a list of JSON, they would end at their first NUL
 _ANSWER = ("id", "seq", "line", "time", "label", "new", "probability", "novelty", "revision", "template")
 
 
@@ -29,12 +29,14 @@ class Stored:
     def __init__(self, path: str) -> None:
         self._store = read_only(path)
 
-    def answers(self, ids: Sequence[str]) -> dict[str, Answer]:
-        """The newest answers to the records of these ids that are there, by id."""
+    def answers(self, ids: Sequence[str]) -> dict[str, tuple[Answer, Named]]:
+        """The newest answers to the records of these ids that are there, and which these are, by id."""
         found = {}
-        for row in self._store.execute(_ANSWERS, (msgspec.json.encode(ids).decode(),)):
-            said = dict(zip(_ANSWER, row, strict=True))
-            found[row[0]] = Answer(status="answered", **{**said, "new": bool(said["new"])})
+        for some in (ids[at : at + MANY] for at in range(0, len(ids), MANY)):
+            for *row, text in self._store.execute(_ANSWERS.format(", ".join("?" * len(some))), some):
+                said = dict(zip(_ANSWER, row, strict=True))
+                answer = Answer(status="answered", **{**said, "new": bool(said["new"])})
+                found[row[0]] = answer, Named.of(row[0], text)
         return found  # of several records of one id the first
 
     def version(self) -> int:

@@ -18,7 +18,8 @@ class Answer(msgspec.Struct, frozen=True, gc=False, kw_only=True, omit_defaults=
 
     ``answered``: it belongs to the story ``label``, with that ``probability``; ``new`` says that it began it.
     ``pending``: it is safe in the journal, and will be answered. ``refused``: ``reason`` and ``detail`` say
-    why; nothing was learned from it. ``id`` is that of the record, as text; ``line`` its number in the
+    why; nothing was learned from it. ``code`` is 409 where a record of its id that says something else was
+    taken before. ``id`` is that of the record, as text; ``line`` its number in the
     journal, ``seq`` that in processing order, ``time`` seconds since 1970, ``novelty`` nats by token or
     dimension; ``revision`` counts later changes.
     """
@@ -36,6 +37,7 @@ class Answer(msgspec.Struct, frozen=True, gc=False, kw_only=True, omit_defaults=
     template: str | None = None
     reason: str | None = None
     detail: str | None = None
+    code: int | None = None
 
 
 class Wrong(msgspec.Struct, frozen=True):
