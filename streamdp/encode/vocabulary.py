@@ -29,6 +29,9 @@ LONGEST = 256
 
 _HASH = 16  # bytes
 
+AROUND = 256
+"""Bytes that a word counts for beside its letters."""
+
 ERASED = "~erased-"
 """How the names of words begin that were erased; no word of a text begins so."""
 
@@ -43,7 +46,7 @@ class Vocabulary:
     def __init__(self, limit: int, room: int = 1 << 40) -> None:
         self.limit, self.room = limit, room
         self.size = 0
-        """Bytes of all words."""
+        """Bytes that all words count for."""
         self.fixed = 0
         self.ids: dict[str, int] = {}
         self.words: list[str | None] = []
@@ -64,7 +67,7 @@ class Vocabulary:
 
     def add(self, word: str) -> int:
         """The id of a word that has none yet, or -1 where the vocabulary is full."""
-        size = len(letters_of(word))
+        size = len(letters_of(word)) + AROUND
         if len(self.ids) >= self.limit or self.size + size > self.room:
             self.dropped += 1
             return -1
@@ -137,7 +140,7 @@ class Vocabulary:
             word = self.words[number]
             assert word is not None
             del self.ids[word]
-            self.size -= len(letters_of(word))
+            self.size -= len(letters_of(word)) + AROUND
             self.words[number] = None
             self.free.append(number)
         self.evicted += len(gone)
@@ -186,7 +189,7 @@ class Vocabulary:
         self = cls(stored["limit"], stored["room"])
         self.words = stored["words"]
         self.ids = {word: i for i, word in enumerate(self.words) if word is not None}
-        self.size = sum(len(letters_of(word)) for word in self.ids)
+        self.size = sum(len(letters_of(word)) + AROUND for word in self.ids)
         self._fresh = list(self.ids.values())
         self.free = stored["free"]
         self.last_seen = np.zeros(max(64, 2 * len(self.words)), np.int64)

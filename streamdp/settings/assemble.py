@@ -22,6 +22,7 @@ from streamdp.likelihoods.base import FULL, Moments
 from streamdp.lines.base import USUAL, Bounds, Terms
 from streamdp.lines.masks import Masks
 from streamdp.priors import DistanceDependent, Prior, by_distance
+from streamdp.settings.memory import CLUSTER_BYTES, LINE_BYTES, TEMPLATE_BYTES, Shares
 from streamdp.settings.registry import CATEGORICAL, DECAYS, LIKELIHOODS, PRIORS, TEMPLATE, find
 from streamdp.settings.schema import AUTO, Settings
 
@@ -150,7 +151,10 @@ def template_masks(settings: Settings) -> Masks:
 
 def template_bounds(settings: Settings) -> Bounds:
     """What is remembered of lines and templates at most."""
-    return Bounds(settings.max_lines or USUAL.lines, max(settings.max_clusters or USUAL.templates, 2))
+    half = settings.memory_limit // 2
+    lines = min(settings.max_lines or USUAL.lines, half // LINE_BYTES)
+    templates = min(settings.max_clusters or USUAL.templates, half // TEMPLATE_BYTES)
+    return Bounds(max(lines, 2), max(templates, 2))
 
 
 def warmup_length(settings: Settings) -> int:
@@ -167,13 +171,15 @@ def warmup_length(settings: Settings) -> int:
 def build_model(settings: Settings, prior: Prior, likelihood: Likelihood) -> Model:
     """What the beam's kernels read. What is looked at again must have been decided by then."""
     age = second_look_of(settings, prior, likelihood)
+    most = getattr(prior, "max_clusters", 0)  # without such a limit it closes clusters itself
+    room = max(Shares.of(settings).clusters // CLUSTER_BYTES, 1)
     return Model(
         prior=prior.terms(),
         family=likelihood.terms(),
         beam=settings.beam,
         max_undecided=min(settings.max_undecided, age) if age else settings.max_undecided,
         retire_after=getattr(prior, "retire_after", None) or 0,
-        max_clusters=getattr(prior, "max_clusters", None) or 0,
+        max_clusters=room if most is None else min(most, room),
         frequent=FREQUENT_POSTINGS,
         temper=float(settings.temper),
         slack=float(min(SLACK_NATS if settings.slack is None else settings.slack, MAX_SLACK)),

@@ -28,11 +28,16 @@ def longest_record(settings: Settings) -> int:
     return min(settings.max_record_bytes, max(USUAL_RECORD, settings.memory_limit // 8))
 
 
+CLUSTER_BYTES, TEMPLATE_BYTES, LINE_BYTES = 2048, 8192, 2048
+"""Bytes that a cluster counts for, a template of log lines, and a distinct line or value of a hole."""
+
+
 class Shares(NamedTuple):
-    """Bytes for records held back, for words of the vocabulary, for retained records, for open answers."""
+    """Bytes for records held back, words of the vocabulary, clusters, retained records, open answers."""
 
     held_back: int
     words: int
+    clusters: int
     retained: int
     answers: int
 
@@ -43,7 +48,7 @@ class Shares(NamedTuple):
         Examples
         --------
         >>> Shares.of(Settings(memory_limit=1 << 20))
-        Shares(held_back=393216, words=262144, retained=262144, answers=131072)
+        Shares(held_back=262144, words=131072, clusters=262144, retained=262144, answers=131072)
         """
-        eighth = settings.memory_limit // 8
-        return cls(3 * eighth, settings.memory_limit // 4, settings.memory_limit // 4, eighth)
+        eighth, quarter = settings.memory_limit // 8, settings.memory_limit // 4
+        return cls(quarter, eighth, quarter, quarter, eighth)

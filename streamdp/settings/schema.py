@@ -329,9 +329,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     ] = None
     memory_limit: Annotated[
         Annotated[int, Meta(ge=LEAST_MEMORY)],
-        _engine(
-            "bytes of content held; above, less is waited for, looked back at and open, and rare words go"
-        ),
+        _engine("bytes held; above, less is waited for and looked back at, and old clusters and words go"),
     ] = 1 << 29
     snapshot_every: Annotated[Count, _engine("records read between two snapshots, refused ones too")] = 50_000
     snapshot_seconds: Annotated[NonNegative, _engine("seconds between two snapshots, 0 for none by time")] = (
