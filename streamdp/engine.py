@@ -138,8 +138,8 @@ class Engine(OneThreadAtATime, but=("advance", "score", "search")):
         ``seq`` counts the answers from ``first`` on.
         """
         answers = Answers(Lines(), [], [])
-        all_of = records.all() if isinstance(records, Texts) else rows_of(records)
-        given = all_plain(all_of, form=self._rows.read)
+        rows = records if type(records) is list else rows_of(records)
+        given = records.all() if isinstance(records, Texts) else all_plain(rows, form=self._rows.read)
         with self._lock:
             self._stream.score(given, first, answers)
         return answers

@@ -95,15 +95,13 @@ def plain(
     become lists, numbers of numpy plain ones, times seconds. TypeError, with what was expected, for anything
     else.
     """
-    if form is not None and not isinstance(record, Record | Reject):
+    if form is not None and not isinstance(record, (str, list, Record, Reject)):
         record = form(record, position)
     if isinstance(record, Reject):
         return record
     made: Record = record if isinstance(record, Record) else Record(record, position)
-    if made.time.__class__ is not float:
+    if made.time is not None and (made.time.__class__ is not float or made.time != made.time):
         made = msgspec.structs.replace(made, time=seconds_of(made.time))
-    elif made.time != made.time:
-        made = msgspec.structs.replace(made, time=None)
     value = made.value
     if isinstance(value, str):
         return made
