@@ -26,6 +26,7 @@ from streamdp_connectors.protocol import Source, SourceError, Watched
 
 from streamdp.cli.errors import say
 from streamdp.decode.columns import TRUTH
+from streamdp.decode.dates import steps
 from streamdp.decode.decoder import Format
 from streamdp.decode.fields import LATEST, RefusedError, time_value
 from streamdp.decode.log import DOUBTFUL, FIRST, LogLines
@@ -223,12 +224,6 @@ def _times_in(found: Texts | Sequence[Record | Reject]) -> np.ndarray:
     return np.compress(~np.isnan(times), times)
 
 
-def _steps(times: np.ndarray) -> tuple[int, int]:
-    """How often times fall, and how often they rise."""
-    steps = np.diff(times)
-    return int((steps < 0).sum()), int((steps > 0).sum())
-
-
 def _newest_first(settings: Settings, path: str) -> bool:
     """Whether a file has its newest records first, so that hardly any is late if it is read backwards."""
     settings = msgspec.structs.replace(settings, read_order="forwards")
@@ -238,14 +233,14 @@ def _newest_first(settings: Settings, path: str) -> bool:
         while not reader.source.at_end:
             parts.append(_times_in(reader.batch(JUDGED if len(parts) == 1 else 4_000, 1.0)))
             if not falls:
-                falls, rises = _steps(np.concatenate(parts))
+                falls, rises = steps(np.concatenate(parts))
                 alike = not falls and (len(parts) > ALIKE or not len(parts[1]))
                 if alike or rises > PARTLY * falls:
                     return False
     finally:
         reader.source.close()
     times = np.concatenate(parts)[::-1]
-    if _steps(times)[1] < FALLS:
+    if steps(times)[1] < FALLS:
         return False
     times = times[times <= np.quantile(times, 0.999)]  # one wrong clock makes no others late
     late = times[1:] < np.maximum.accumulate(times)[:-1]
@@ -429,7 +424,7 @@ class Reader:
         """The same, texts side by side where all records are such."""
         found = self._batch(max_records, timeout)
         if self._unjudged and found:
-            falls, rises = _steps(_times_in(found))
+            falls, rises = steps(_times_in(found))
             self._unjudged = falls + rises < FALLS
             if falls >= FALLS and not rises:
                 raise SourceError(NEWEST_FIRST.format(getattr(self.source, "path", "-")), Exit.BAD_DATA)

@@ -7,7 +7,8 @@ import math
 import re
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from itertools import pairwise
+
+import numpy as np
 
 DAY_FIRST, MONTH_FIRST = "day-first", "month-first"
 """What a form may be beside directives of strptime: which number of 03/10/2014 is the day."""
@@ -18,12 +19,13 @@ COMPACT = {8: "%Y%m%d", 12: "%Y%m%d%H%M", 14: "%Y%m%d%H%M%S"}
 _CLEARLY = 5.0
 """How many times as long, or as unordered, dates must be in one reading for the other to be right."""
 
-_MONTHS = {
-    "jan": 1, "ene": 1, "gen": 1, "feb": 2, "fév": 2, "fev": 2, "mar": 3, "mär": 3, "mrz": 3, "apr": 4,
-    "avr": 4, "abr": 4, "may": 5, "mai": 5, "mei": 5, "mag": 5, "jun": 6, "juin": 6, "giu": 6, "jul": 7,
-    "juil": 7, "lug": 7, "aug": 8, "aoû": 8, "ago": 8, "sep": 9, "set": 9, "oct": 10, "okt": 10, "out": 10,
-    "ott": 10, "nov": 11, "dec": 12, "dez": 12, "déc": 12, "dic": 12,
-}  # fmt: skip
+_MONTHS = re.findall(
+    r"\S+",
+    "jan|ene|gen f[eé][bv] m[aä]r|mrz a[bpv]r ma[giy]|mei jun|juin|giu jul|juil|lug aug|ago|aoû "
+    "sep|set o[ckt]t|out nov d[eéi][cz]",
+)
+"""How the names of the months begin, in several languages."""
+
 _TIME = r"""(?P<H>\d{1,2})(?:[:.](?P<M>\d\d)(?:[:.](?P<S>\d\d)(?:[.,](?P<f>\d{1,9}))?)?)?
     (?:\s*(?:(?P<p>[ap])\.?m\.?|uhr\b))?"""
 _WRITTEN = re.compile(
@@ -76,10 +78,10 @@ def _date(part: dict[str, str], form: str | None) -> tuple[int, int, int]:
     """Year, month and day."""
     if part["a"] is None:
         name = (part["n"] or part["n2"]).casefold()
-        month = _MONTHS.get(name[:4]) or _MONTHS.get(name[:3])
-        if month is None:
+        months = [i for i, begins in enumerate(_MONTHS, 1) if re.match(begins, name)]
+        if not months:
             raise ValueError(f"{name} is no month")
-        return _year(part["y"] or part["y2"]), month, int(part["d"] or part["d2"])
+        return _year(part["y"] or part["y2"]), months[0], int(part["d"] or part["d2"])
     first, second, last = part["a"], int(part["b"]), part["c"]
     if len(first) == 4:
         return int(first), second, int(last)
@@ -100,30 +102,28 @@ def day_or_month(values: Sequence[str]) -> str | None:
     A number above 12 tells, else the order of the rows, else that dates follow each other closely. Raises
     AmbiguousError where none of these does.
     """
-    read = {form: _times(values, form) for form in (DAY_FIRST, MONTH_FIRST)}
-    (_, fewer), (many, most) = sorted(read.items(), key=lambda each: len(each[1]))
-    if len(fewer) < len(most) or not most:
-        return many if most else None
-    day, month = read[DAY_FIRST], read[MONTH_FIRST]
-    disorder = _disorder(day), _disorder(month)
-    lasts = max(day) - min(day), max(month) - min(month)
+    day, month = _times(values, DAY_FIRST), _times(values, MONTH_FIRST)
+    if len(day) != len(month) or not len(day):
+        return DAY_FIRST if len(day) > len(month) else MONTH_FIRST if len(month) else None
+    lasts = np.ptp(day), np.ptp(month)
     longer = day if lasts[0] > lasts[1] else month
     monthly = all(datetime.fromtimestamp(time, UTC).day == 1 for time in longer)
-    for costs, least in ((disorder, 3), (lasts, 0 if not monthly else math.inf)):
+    for costs, least in (((min(steps(day)), min(steps(month))), 3), (lasts, math.inf if monthly else 0)):
         if max(costs) >= max(least, _CLEARLY * min(costs)) and costs[0] != costs[1]:
             return DAY_FIRST if costs[0] < costs[1] else MONTH_FIRST
     raise AmbiguousError
 
 
-def _times(values: Sequence[str], form: str) -> list[float]:
+def steps(times: np.ndarray) -> tuple[int, int]:
+    """How often times fall, and how often they rise."""
+    changes = np.diff(times)
+    return int((changes < 0).sum()), int((changes > 0).sum())
+
+
+def _times(values: Sequence[str], form: str) -> np.ndarray:
+    """The values that are times in a form."""
     found = []
     for value in values:
         with contextlib.suppress(ValueError, OverflowError):
             found.append(wall_time(value, form)[0])
-    return found
-
-
-def _disorder(times: Sequence[float]) -> int:
-    """How many rows are out of order, be the oldest or the newest first."""
-    steps = list(pairwise(times))
-    return min(sum(after < before for before, after in steps), sum(before < after for before, after in steps))
+    return np.array(found)

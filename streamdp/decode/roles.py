@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -13,30 +14,17 @@ from streamdp.decode.fields import is_time, plain_float, with_point
 Values = Mapping[str, Sequence[Any]]
 """What the first records hold, by the name of the column; nothing for what is empty."""
 
-TEXTS = re.findall(
-    r"\w+",
-    "text headline headlinetext title schlagzeile überschrift ueberschrift titel titre título titulo titolo "
-    "betreff subject message msg nachricht meldung tweet body content inhalt description beschreibung "
-    "summary comment kommentar",
-)
-TIMES = re.findall(
-    r"\w+",
-    "time published publishedat pubdate publishdate publicationdate datepublished date datetime timestamp "
-    "createdat created erstelltam erstellt veröffentlichtam veröffentlicht datum zeitstempel zeitpunkt zeit "
-    "posted sent received eingang ts epoch fecha data updated updatedat modified",
-)
-IDS = (
-    "id",
-    "guid",
-    "uuid",
-    "docid",
-    "articleid",
-    "newsid",
-    "postid",
-    "tweetid",
-    "messageid",
-    "recordid",
-    "idstr",
+TEXTS, TIMES, IDS = (
+    re.findall(r"\w+", names)
+    for names in (
+        """text headline headlinetext title schlagzeile überschrift ueberschrift titel titre título titulo
+        titolo betreff subject message msg nachricht meldung tweet body content inhalt description
+        beschreibung summary comment kommentar""",
+        """time published publishedat pubdate publishdate publicationdate datepublished date datetime
+        timestamp createdat created erstelltam erstellt veröffentlichtam veröffentlicht datum zeitstempel
+        zeitpunkt zeit posted sent received eingang ts epoch fecha data updated updatedat modified""",
+        "id guid uuid docid articleid newsid postid tweetid messageid recordid idstr",
+    )
 )
 """Names in lower case without blanks and signs, the best first."""
 
@@ -69,14 +57,14 @@ class Timing(NamedTuple):
 
 def text_column(columns: Values) -> tuple[str, list[str]] | None:
     """The column that holds the texts, and others that might; None where none does."""
-    texts = {name: values[:_FEW] for name, values in columns.items() if _share(_is_text, values) >= _NEARLY}
-    named = sorted((rank, name) for name in texts if (rank := _rank(name, TEXTS)) < _rank("", TEXTS))
+    texts = {name: values[:_FEW] for name, values in columns.items() if _nearly(_is_text, values)}
+    named = sorted((name for name in texts if _is_known(name, TEXTS)), key=lambda name: _rank(name, TEXTS))
     if named:
-        return named[0][1], [name for _, name in named[1:]]
+        return named[0], named[1:]
     words = {name: sum(len(text.split()) for text in found) / len(found) for name, found in texts.items()}
-    prose = {
+    prose = [
         name for name, found in texts.items() if words[name] >= _PROSE and 2 * len(set(found)) > len(found)
-    }
+    ]
     return (max(prose, key=lambda name: words[name]), []) if prose else None
 
 
@@ -88,55 +76,43 @@ def time_column(
     ``form`` is how times are written if that is known, ``compact`` says whether integers may be dates. Raises
     AmbiguousError, with the name, where days and months cannot be told apart.
     """
-    clocks = [each for each, values in columns.items() if _share(_is_clock, values) >= _NEARLY]
-    given = form
-    known = {
-        each: form_of(each, values, given, compact)
-        for each, values in columns.items()
-        if name in (None, each, *clocks)
+    clocks = [each for each, values in columns.items() if _nearly(_is_clock, values)]
+    looked_at = [each for each in columns if name in (None, each, *clocks)]
+    forms = {
+        each: known
+        for each in looked_at
+        if (known := _form_of(each, columns[each], form, compact)) is not None
     }
-    forms = {each: form for each, form in known.items() if form is not None}
     if not forms:
         return None
     best = min(forms, key=lambda each: _rank(each, TIMES))
-    if forms[best] == AMBIGUOUS:
-        raise AmbiguousError(best)
-    form = forms[best] or None
-    if clocks and not any(_CLOCKED.search(str(value)) for value in columns[best][:_FEW]):
-        clock = name if name in clocks else clocks[0]
-        return Timing(clock, best, None if form == COMPACT[8] else form)
-    return None if name in clocks else Timing(best, None, form)
+    found, values = forms[best] or None, [str(value) for value in columns[best]]
+    if form is None and found in (DAY_FIRST, MONTH_FIRST):
+        try:
+            found = day_or_month(values)
+        except AmbiguousError:
+            raise AmbiguousError(best) from None
+    if clocks and not any(map(_CLOCKED.search, values[:_FEW])):
+        return Timing(name if name in clocks else clocks[0], best, None if found == COMPACT[8] else found)
+    return None if name in clocks else Timing(best, None, found)
 
 
-AMBIGUOUS = "ambiguous"
-"""What the form of times is where day and month cannot be told apart."""
-
-
-def form_of(name: str, values: Sequence[Any], given: str | None, compact: bool) -> str | None:
-    """How the times of a column are written, "" where no form is needed; None where it holds none.
+def _form_of(name: str, values: Sequence[Any], given: str | None, compact: bool) -> str | None:
+    """How the times of a column may be written, "" where no form is needed; None where it holds none.
 
     Numbers are times only under a name that says so, and dates unless they are not ``compact``.
     """
-    few = values[:_FEW]
-    if given is not None:
-        return given if _share(partial(is_time, numbers=False, form=given), few) >= _NEARLY else None
-    spoken = _SPOKEN.search(name) is not None or _rank(name, TIMES) < _rank("", TIMES)
-    written = [str(value) for value in values]
-    whole = COMPACT.get(len(written[0])) if spoken and compact else None
-    if whole and all(
-        value[:2] in ("19", "20") and value.isdecimal() and is_time(value, numbers=False, form=whole)
-        for value in written
+    spoken = given is None and (_SPOKEN.search(name) is not None or _is_known(name, TIMES))
+    form = COMPACT.get(len(str(values[0]))) if spoken and compact else None
+    if form and all(
+        re.match(r"(19|20)\d+$", str(value)) and is_time(str(value), numbers=False, form=form)
+        for value in values
     ):
-        return whole
-    if _share(partial(is_time, numbers=spoken), few) >= _NEARLY:
-        return ""
-    for form in (DAY_FIRST, MONTH_FIRST):
-        if _share(partial(is_time, numbers=False, form=form), few) >= _NEARLY:
-            try:
-                return day_or_month(written)
-            except AmbiguousError:
-                return AMBIGUOUS
-    return None
+        return form
+    forms = ("", DAY_FIRST, MONTH_FIRST) if given is None else (given,)
+    return next(
+        (form for form in forms if _nearly(partial(is_time, numbers=spoken, form=form or None), values)), None
+    )
 
 
 def id_column(columns: Values) -> str | None:
@@ -148,7 +124,7 @@ def id_column(columns: Values) -> str | None:
 def has_commas(columns: Values) -> bool:
     """Whether numbers of a table whose cells are not between commas have decimal commas."""
     return any(
-        _share(_is_number, values) == 1.0 and any("," in value for value in values)
+        _nearly(_is_number, values, 1.0) and any("," in value for value in values)
         for values in columns.values()
     )
 
@@ -162,15 +138,18 @@ def _rank(name: str, known: Sequence[str]) -> int:
     if _plain(name) in known:
         return known.index(_plain(name))
     words = re.findall(r"[^\W_A-Z]+|[A-Z]+(?![a-z])|[A-Z][^\W_A-Z]*", name)
-    return len(known) + min(
-        (known.index(word.lower()) for word in words if word.lower() in known), default=len(known)
-    )
+    ranks = [known.index(word.lower()) for word in words if word.lower() in known]
+    return len(known) + min(ranks, default=len(known))
 
 
-def _share(holds: Callable[[Any], bool], values: Sequence[Any]) -> float:
-    """The share of the first values of which something holds."""
+def _is_known(name: str, known: Sequence[str]) -> bool:
+    return _rank(name, known) < 2 * len(known)
+
+
+def _nearly(holds: Callable[[Any], bool], values: Sequence[Any], least: float = _NEARLY) -> bool:
+    """Whether something holds of nearly all of the first values."""
     few = values[:_FEW]
-    return sum(map(holds, few)) / len(few)
+    return sum(map(holds, few)) >= least * len(few)
 
 
 def _is_text(value: Any) -> bool:
@@ -182,7 +161,7 @@ def _is_clock(value: Any) -> bool:
 
 
 def _is_number(value: Any) -> bool:
-    try:
-        return bool(plain_float(with_point(value)) or True)
-    except ValueError:
-        return False
+    with contextlib.suppress(ValueError):
+        plain_float(with_point(value))
+        return True
+    return False

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import deque
+import time
 from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
@@ -18,9 +18,6 @@ BLOCK = 4_000
 PASSES = 16
 """How often a packed file, of which each block is unpacked from its beginning, is gone through at most."""
 
-RECENT = 1_000
-"""Records before the next one that are remembered."""
-
 
 class BackwardsSource:
     """The records of a finite file, the last one first, each with the position that it has in the file.
@@ -32,20 +29,18 @@ class BackwardsSource:
 
     def __init__(self, file: FileSource, begins: Callable[[bytes], bool] | None = None) -> None:
         self.path, self.header, self.seekable = file.path, file.header, file.seekable
-        self._file, self._begins = file, begins
+        self._file, self._begins, self._blank = file, begins or (lambda line: True), 0
         blocks: list[tuple[dict[str, Any], int]] = []
         while not file.at_end:
             start = file.positions()
-            blocks.append((start, self._fill(Raws({}, ()), BLOCK)))
+            blocks.append((start, len(self._lines(BLOCK))))
         step = -(-len(blocks) // PASSES) if file.packed else 1
         parts = [blocks[i : i + step] for i in range(0, len(blocks), step)]
         self._blocks = [(part[0][0], sum(count for _, count in part)) for part in parts]
-        self._known = file.positions().get("known")
-        self._total = sum(count for _, count in blocks)
-        self._given, self._line = 0, 0
-        self._ready, self._at = Raws({}, ()), 0
-        self._left = Raws({}, ())  # lines of a record that begins in the next block
-        self._recent: deque[bytes] = deque(maxlen=RECENT)
+        self._known, self._total = file.positions().get("known"), sum(count for _, count in blocks)
+        self._ready: list[tuple[int, bytes]] = []  # the lines of a block, with their numbers
+        self._left: list[tuple[int, bytes]] = []  # those of a record that begins in the next block
+        self._at = self._given = self._line = self._blank = 0
 
     @property
     def at_end(self) -> bool:
@@ -56,15 +51,13 @@ class BackwardsSource:
         """Return at most ``max_records``, of one block."""
         while self._at == len(self._ready) and self._blocks:
             self._ready, self._at = self._block(), 0
-        ready, stop = self._ready, self._at + max_records
-        found = Raws({"file": self.path}, ("line",))
-        found.data, found.places = ready.data[self._at : stop], ready.places[self._at : stop]
-        found.arrivals, found.unfinished = ready.arrivals[self._at : stop], not self.at_end
-        found.blank, ready.blank = ready.blank, 0
+        found, lines = Raws({"file": self.path}, ("line",)), self._ready[self._at : self._at + max_records]
+        found.places, found.data = [line for line, _ in lines], [data for _, data in lines]
+        found.arrivals = [time.time()] * len(lines)
+        self._line = found.places[-1] if lines else self._line
         self._at += len(found)
         self._given += len(found)
-        self._line = found.places[-1] if found else self._line
-        self._recent += found.data
+        found.unfinished, found.blank, self._blank = not self.at_end, self._blank, 0
         return found
 
     def positions(self) -> dict[str, Any]:
@@ -78,8 +71,8 @@ class BackwardsSource:
         if not isinstance(given, int):
             what = "the state has read it from its beginning: go on with --read-order forwards"
             raise SourceError(f"{self.path} has its newest records first, and {what}", Exit.BAD_DATA)
-        alike = [{**(known or {}), "inode": 0} for known in (positions.get("known"), self._known)]
-        if alike[0] != alike[1] or not 0 <= given <= self._total:
+        before, now = ({**(known or {}), "inode": 0} for known in (positions.get("known"), self._known))
+        if before != now or not 0 <= given <= self._total:
             what = "is not what was read backwards: restore it, or begin anew with another --state"
             raise SourceError(f"{self.path} {what}", Exit.BAD_DATA)
         while self._given < given:
@@ -87,8 +80,8 @@ class BackwardsSource:
         return True
 
     def before(self, most: int) -> list[bytes]:
-        """The records before the next one, in the order in which they are read."""
-        return list(self._recent)
+        """The lines before the next one, of its block, in the order in which they are read."""
+        return [data for _, data in self._ready[: self._at]]
 
     def share(self) -> float:
         """How much of the file was read, from 0 to 1."""
@@ -98,35 +91,22 @@ class BackwardsSource:
         """Close the file."""
         self._file.close()
 
-    def _fill(self, found: Raws, count: int) -> int:
-        """Add so many lines, or those that are left; how many these are."""
-        before = len(found)
-        while len(found) - before < count and not self._file.at_end:
-            more = self._file.read(count + before - len(found), 1.0)
-            found.data += more.data
-            found.places += more.places
-            found.arrivals += more.arrivals
-            found.blank += more.blank
-        return len(found) - before
+    def _lines(self, count: int) -> list[tuple[int, bytes]]:
+        """The next lines of the file, so many or those that are left."""
+        lines: list[tuple[int, bytes]] = []
+        while len(lines) < count and not self._file.at_end:
+            more = self._file.read(count - len(lines), 1.0)
+            lines += zip(more.places, more.data, strict=True)
+            self._blank += more.blank
+        return lines
 
-    def _block(self) -> Raws:
+    def _block(self) -> list[tuple[int, bytes]]:
         """The last block that is left, its records from the last to the first."""
         start, count = self._blocks.pop()
         self._file.seek(start)
-        lines = Raws({}, ())
-        self._fill(lines, count)
-        for name in ("data", "places", "arrivals"):
-            getattr(lines, name).extend(getattr(self._left, name))
-        heads = list(range(len(lines)))
-        if self._begins is not None:
-            heads = [i for i in heads if self._begins(lines.data[i])]
-        first = 0 if not self._blocks else heads[0] if heads else len(lines)
-        heads = heads if heads[:1] == [first] else [first, *heads]
-        turned, self._left = Raws({}, ()), Raws({}, ())
-        for name in ("data", "places", "arrivals"):
-            given = getattr(lines, name)
-            setattr(self._left, name, given[:first])
-            parts = (given[a:b] for a, b in reversed(list(pairwise([*heads, len(lines)]))))
-            setattr(turned, name, [each for part in parts for each in part])
-        turned.blank = lines.blank
-        return turned
+        lines = self._lines(count) + self._left
+        heads = [i for i, (_, data) in enumerate(lines) if self._begins(data)]
+        first = min(heads, default=len(lines)) if self._blocks else 0
+        self._left = lines[:first]
+        cuts = [*sorted({first, *heads}), len(lines)]
+        return [line for a, b in reversed(list(pairwise(cuts))) for line in lines[a:b]]

@@ -28,10 +28,8 @@ class NpySource(RowSource):
             raise SourceError(f"{path} is no .npy file of numbers: {error}", Exit.BAD_DATA) from None
         shape, kind = self._array.shape, self._array.dtype
         if len(shape) != 2 or not shape[1] or kind.kind not in "fiu":
-            what = f"it holds an array of {kind} with the shape {shape}"
-            raise SourceError(
-                f"{path}: {what}, not vectors: save rows of numbers, (records, length)", Exit.BAD_DATA
-            )
+            what = f"an array of {kind} with the shape {shape}, not vectors: save rows of numbers"
+            raise SourceError(f"{path} holds {what}", Exit.BAD_DATA)
         super().__init__(path, shape[0])
         self._field, self._most = field, max(1, ENOUGH // (20 * shape[1]))
 
