@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import shlex
 from collections.abc import Mapping, Sequence
 
 from streamdp_connectors.packed import Gunzip, Unzstd
 
-from streamdp.cli.reading import listed
+from streamdp.cli.reading import listed, no_column
 from streamdp.decode.columns import DELIMITERS, parse_row
 from streamdp.decode.decoder import SCHEMA
 from streamdp.decode.fields import RefusedError, is_time
@@ -96,19 +97,14 @@ def _of_columns(
         return ""
     if is_record(header):
         return "the first line, which should name the columns, looks like a record: put names before it"
-    columns = (
-        f"there is no column {settings.text_field!r}; its columns are {listed(list(filter(None, header)))}"
-    )
-    try:
+    row: list[str] = []
+    with contextlib.suppress(UnicodeDecodeError, RefusedError):
         row = parse_row(rejects[0].data.decode(), DELIMITERS[input_format])
-    except (UnicodeDecodeError, RefusedError):
-        row = []
     spoken = {settings.time_field, settings.id_field, *settings.kept, ""}
     cells = zip(header, row, strict=False)
     texts = {name: len(cell) for name, cell in cells if name not in spoken and not _is_number(cell)}
-    if not texts:
-        return f"{columns}: say --text-field NAME for a column of texts"
-    return f"{columns}: try --text-field {shlex.quote(_likeliest(settings.text_field, texts))}"
+    best = _likeliest(settings.text_field, texts) if texts else None
+    return no_column(settings.text_field, header, "--text-field", best)
 
 
 def is_record(header: Sequence[str]) -> bool:

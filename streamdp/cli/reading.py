@@ -163,11 +163,13 @@ def refuse_unknown(
             near = {each.casefold(): each for each in reversed(header)}
             close = difflib.get_close_matches(name.casefold(), near, n=1)
             best = near[close[0]] if close else likely if flag == "--text-field" else None
-            more = f": try {flag} {shlex.quote(best)}" if best else ""
-            columns = listed(list(filter(None, header)))
-            raise ConfigError(
-                f"{flag}: there is no column {name!r}; its columns are {columns}{more}", Exit.BAD_DATA
-            )
+            raise ConfigError(f"{flag}: {no_column(name, header, flag, best)}", Exit.BAD_DATA)
+
+
+def no_column(name: str, header: Sequence[str], flag: str, best: str | None) -> str:
+    """What is said of a column that is not there; ``best`` is the one that may be meant."""
+    more = f": try {flag} {shlex.quote(best)}" if best else ""
+    return f"there is no column {name!r}; its columns are {listed(list(filter(None, header)))}{more}"
 
 
 def listed(names: Sequence[str]) -> str:

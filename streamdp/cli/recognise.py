@@ -5,8 +5,8 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator, Mapping
+from typing import Any, Literal
 
 import msgspec
 from streamdp_connectors.files.parquet import ParquetSource
@@ -78,12 +78,10 @@ def refuse_lacking(settings: Settings, file: str | None) -> None:
         return
     if not is_columnar(file) and format_of(settings, file) not in COLUMNS:
         return
-    reader = Reader(settings, Input(file=file))
+    reader = Reader(msgspec.structs.replace(settings, read_order="forwards"), Input(file=file))
     try:
         header = reader.decoder.header or ()
-        if settings.text_field in header:
-            return
-        found = reader.read(PROBED, 0.0)
+        found = [] if settings.text_field in header else reader.read(PROBED, 0.0)
     finally:
         reader.source.close()
     refused = [each for each in found if isinstance(each, Reject)]
@@ -92,7 +90,7 @@ def refuse_lacking(settings: Settings, file: str | None) -> None:
 
 
 def _as_otlp(settings: Settings, file: str) -> Settings | None:
-    if not any("resourceLogs" in record for record in _objects(_first(file)[:1])):
+    if not any("resourceLogs" in record for record in _records(file, "jsonl", 1)):
         return None
     say(f"{file} holds log records of OpenTelemetry (--format names another)")
     return msgspec.structs.replace(settings, format="otlp")
@@ -152,104 +150,87 @@ def _as_cells(settings: Settings, file: str) -> Settings | None:
 
 def _named(settings: Settings, file: str) -> Settings:
     """The settings, with the fields of texts, times and ids where records have none of the default names."""
-    default, written = Settings(), LINES[format_of(settings, file)]
-    of_rows = is_columnar(file)
-    if written == "text" and not of_rows:
+    default, written = Settings(), "parquet" if is_columnar(file) else LINES[format_of(settings, file)]
+    if written == "text":
         return settings
     columns: dict[str, list[Any]] = {}
-    lines = _rows(file) if of_rows else _first(file, SAMPLE)
-    for record in _cells(file, written) if written in COLUMNS and not of_rows else _objects(lines):
+    for record in _records(file, written, SAMPLE):
         for name, value in record.items():
-            columns.setdefault(name, []).append(value)
+            columns.setdefault(name, []).extend([] if value is None or value == "" else [value])
     header = list(columns)
-    for name, values in list(columns.items()):
-        columns[name] = [value for value in values if value is not None and value != ""]
-        if not columns[name]:
-            del columns[name]
-    if header and (written in COLUMNS or of_rows):
+    columns = {name: values for name, values in columns.items() if values}
+    if header and written != "jsonl":
         likely = text_column(columns)
         refuse_unknown(named_fields(settings), header, likely and likely[0])
     found: dict[str, Any] = {}
     reads: list[str] = []
 
-    def others(*names: str) -> dict[str, list[Any]]:
+    def others(own: str = "") -> dict[str, list[Any]]:
         taken = {TRUTH, *settings.kept, *settings.fields, *settings.texts, *settings.numbers}
-        taken |= {*names, *found.values()}
+        taken |= {settings.text_field, settings.time_field, settings.id_field, *found.values()} - {own}
         taken |= {name for name in header if is_time(name, numbers=False)}  # a record, not the columns' names
         return {name: values for name, values in columns.items() if name not in taken}
 
-    known = {settings.text_field, settings.vector_name, settings.features_field}
-    may_be_texts = is_sparse(settings) is not False and not settings.of_categories
-    may_be_texts = may_be_texts and not (written in COLUMNS and is_record(header))
-    if settings.text_field == default.text_field and may_be_texts and not known & columns.keys():
-        text = text_column(others(settings.time_field, settings.id_field))
+    known = {settings.text_field, settings.vector_name, settings.features_field} & columns.keys()
+    numeric = is_sparse(settings) is False or settings.of_categories
+    unnamed = written in COLUMNS and is_record(header)
+    if settings.text_field == default.text_field and not (known or numeric or unnamed):
+        text = text_column(others())
         if text is not None:
             found["text_field"] = text[0]
             more = f" (not {', '.join(map(repr, text[1]))})" if text[1] else ""
             reads.append(f"texts from {text[0]!r}{more}")
-    unnamed = settings.time_field == default.time_field and default.time_field not in header
     if settings.date_field is None:
+        lacking = settings.time_field == default.time_field and default.time_field not in header
+        own, compact = settings.time_field, settings.time_unit == default.time_unit
         try:
-            free = others(settings.text_field, settings.id_field)
-            compact = settings.time_unit == default.time_unit
-            times = time_column(free, None if unnamed else settings.time_field, settings.time_format, compact)
+            times = time_column(others(own), None if lacking else own, settings.time_format, compact)
         except AmbiguousError as error:
             raise ConfigError(
                 f"{file}: day and month of the times in {str(error)!r} cannot be told apart: say "
                 f"--time-format {DAY_FIRST} or --time-format {MONTH_FIRST}",
                 Exit.BAD_DATA,
             ) from None
-        if times is not None and times != (settings.time_field, None, settings.time_format):
+        if times is not None and times != (own, None, settings.time_format):
             found |= {"time_field": times.time, "date_field": times.date, "time_format": times.form}
             reads.append(f"times from {times}")
     if settings.id_field == default.id_field and default.id_field not in header:
-        identity = id_column(others(settings.text_field, settings.time_field))
+        identity = id_column(others())
         if identity is not None:
             found["id_field"] = identity
             reads.append(f"ids from {identity!r}")
-    if DELIMITERS.get(written, ",") != "," and has_commas(columns):
+    if written in ("ssv", "tsv") and has_commas(columns):
         found["decimal_comma"] = True
         reads.append("numbers with decimal commas")
     if reads:
         flags = [f"--{name.replace('_', '-')}" for name in found if name.endswith("field") and found[name]]
-        more = (
-            f" ({', '.join(flags)} {'names another' if len(flags) == 1 else 'name others'})" if flags else ""
-        )
-        say(f"{file}: reads {', '.join(reads)}{more}")
+        how = "names another" if len(flags) == 1 else "name others"
+        say(f"{file}: reads {', '.join(reads)}" + (f" ({', '.join(flags)} {how})" if flags else ""))
     return msgspec.structs.replace(settings, **found)
 
 
-def _cells(file: str, written: Written) -> Iterator[Mapping[str, str]]:
+def _records(file: str, written: Written | Literal["parquet"], most: int) -> Iterator[Mapping[str, Any]]:
+    """The first records of a file, each by its fields; none if it cannot be read twice."""
     try:
-        source = FileSource(file, written)
+        source: FileSource | ParquetSource
+        if written == "parquet":
+            source = ParquetSource(file, lambda names, numbers: lambda row: row)
+        else:
+            source = FileSource(file, written)
     except SourceError:  # no header: said when it is read
         return
-    if source.encoding is not None:
+    header = source.header if isinstance(source, FileSource) else None
+    if isinstance(source, FileSource) and source.encoding is not None:
         say(f"{file} is no UTF-8: it is read as {source.encoding}")
     try:
-        for raw in source.read(SAMPLE, 0.0) if source.seekable else ():
-            try:
-                row = parse_row(raw.data.decode(), DELIMITERS[written])
-            except (UnicodeDecodeError, RefusedError):
-                continue
-            yield dict(zip(source.header or (), row, strict=False))
+        for raw in source.read(most, 0.0):
+            with contextlib.suppress(RefusedError, UnicodeDecodeError):
+                if header is None:
+                    yield plain_fields(raw.data)
+                else:
+                    yield dict(zip(header, parse_row(raw.data.decode(), DELIMITERS[written]), strict=False))
     finally:
         source.close()
-
-
-def _rows(file: str) -> list[bytes]:
-    """The first rows of a Parquet file as objects."""
-    source = ParquetSource(file, lambda names, numbers: lambda row: row)
-    try:
-        return [raw.data for raw in source.read(SAMPLE, 0.0)]
-    finally:
-        source.close()
-
-
-def _objects(lines: Iterable[bytes]) -> Iterator[Mapping[str, Any]]:
-    for line in lines:
-        with contextlib.suppress(RefusedError, UnicodeDecodeError):
-            yield plain_fields(line)
 
 
 def _first(file: str, most: int = PROBED) -> list[bytes]:

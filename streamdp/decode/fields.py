@@ -194,13 +194,10 @@ def time_value(
     """
     if value is None:
         return None
-    if form is not None and "%" in form and isinstance(value, int | float):
-        value = f"{value:.15g}"
     if isinstance(value, str):
-        if not value or value.isspace():
-            return None
-        seconds = _written_seconds(value, unit) if form is None or "%" not in form else None
-        return _seconds_in_words(value, name, zone, form) if seconds is None else seconds
+        return time_cell(value, name, unit, zone, form, FIRST_NUMBER)
+    if "%" in (form or "") and isinstance(value, int | float):
+        return _seconds_in_words(f"{value:.15g}", name, zone, form)
     try:
         return in_seconds(number(value, name), unit)
     except RefusedError:
@@ -209,20 +206,22 @@ def time_value(
 
 
 def time_cell(
-    cell: str, name: str, unit: Unit = "auto", zone: str | None = None, form: str | None = None
+    cell: str,
+    name: str,
+    unit: Unit = "auto",
+    zone: str | None = None,
+    form: str | None = None,
+    least: float = 0.0,
 ) -> float | None:
-    """Return the time written in a CSV cell, as a number or in words; an empty cell gives None."""
+    """Return the time written in a CSV cell, in words or as a number from ``least`` on; blank is None."""
     if not cell or cell.isspace():
         return None
-    if form is not None and "%" in form:
-        return _seconds_in_words(cell, name, zone, form)
-    try:
-        result = plain_float(cell)
-    except ValueError:
-        return _seconds_in_words(cell, name, zone, form)
-    if not math.isfinite(result):
-        raise RefusedError("bad_time", f"column {name!r} is no time: {_short(cell)}")
-    return in_seconds(result, unit)
+    if "%" not in (form or ""):
+        with contextlib.suppress(ValueError):
+            seconds = plain_float(cell)
+            if least <= abs(seconds) < math.inf:
+                return in_seconds(seconds, unit)
+    return _seconds_in_words(cell, name, zone, form)
 
 
 def is_time(value: Any, *, numbers: bool, form: str | None = None) -> bool:
@@ -294,15 +293,6 @@ def plain_float(cell: str) -> float:
     return float(cell)
 
 
-def _written_seconds(text: str, unit: Unit) -> float | None:
-    """The seconds of a number since the epoch in a string; None where it may be a date, as 20140310 is."""
-    try:
-        number = plain_float(text)
-    except ValueError:
-        return None
-    return in_seconds(number, unit) if FIRST_NUMBER <= abs(number) < math.inf else None
-
-
 def _seconds_in_words(text: str, name: str, zone: str | None = None, form: str | None = None) -> float:
     stripped, later = text.strip(), 0.0
     for beyond, written, seconds in _BEYOND:
@@ -310,7 +300,7 @@ def _seconds_in_words(text: str, name: str, zone: str | None = None, form: str |
         later += seconds * count
     named = _WITH_ZONE.fullmatch(stripped)
     try:
-        if form is None or "%" not in form:
+        if "%" not in (form or ""):
             with contextlib.suppress(ValueError):
                 moment = datetime.fromisoformat(named[1] if named else stripped)
                 if moment.tzinfo is not None:
