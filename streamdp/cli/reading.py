@@ -318,8 +318,7 @@ class Reader:
             )
         if is_columnar(input.file):
             if input.follow:
-                kind = "a Parquet file" if input.file.lower().endswith(".parquet") else "an array"
-                raise ConfigError(f"--follow is for lines; {kind} is read to its end", Exit.USAGE)
+                raise ConfigError("--follow is for lines, not for rows of Parquet or an array", Exit.USAGE)
             if input.file.lower().endswith(".npy"):
                 return NpySource(input.file, settings.vector_name)
             counts = {*self.decoder.fields.roles, *self.decoder.fields.keep}

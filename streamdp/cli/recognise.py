@@ -57,9 +57,7 @@ def recognised(settings: Settings, file: str | None, *, logs: bool = True) -> Se
         return _as_log(settings, file) or settings
     if not os.path.isfile(file) or file.lower().endswith(".npy"):
         return settings
-    if is_columnar(file):
-        return _named(settings, file)
-    if settings.format == "auto":
+    if settings.format == "auto" and not is_columnar(file):
         settings = (
             _as_otlp(settings, file)
             or (logs and _as_log(settings, file))

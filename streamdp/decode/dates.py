@@ -31,14 +31,16 @@ _TIME = r"""(?P<H>\d{1,2})(?:[:.](?P<M>\d\d)(?:[:.](?P<S>\d\d)(?:[.,](?P<f>\d{1,
 _WRITTEN = re.compile(
     rf"""(?:[^\W\d]{{2,}}\.?,?\s+(?=\d|[^\W\d]{{3}}))?
     (?:(?P<a>\d{{1,4}})(?P<by>[./-])(?P<b>\d\d?)(?P=by)(?P<c>\d{{4}}|\d\d?)
-      |(?P<d>\d\d?)(?:st|nd|rd|th|\.)?(?:\s+de)?[\s/-]*(?P<n>[^\W\d]{{3,}})\.?,?(?:\s+de)?[\s/-]+(?P<y>\d{{4}}|\d\d)
-      |(?P<n2>[^\W\d]{{3,}})\.?\s+(?P<d2>\d\d?)(?:st|nd|rd|th)?,?\s+(?P<y2>\d{{4}}))
-    (?:(?:\s*,\s*|[T:]|\s+(?:at\s+|um\s+|-\s+)?){_TIME})?
+      |(?P<d>\d\d?)(?:st|nd|rd|th|\.)?(?:\s+de)?[\s/-]*(?P<n>[^\W\d]{{3,}})\.?,?(?:\s+de)?[\s/-]+(?P<y>\d{{4}}|\d\d))
+    (?:(?:\s*[,T:]\s*|\s+(?:at\s+|um\s+|-\s+)?){_TIME})?
     (?:\s*(?P<z>Z|[+-]\d\d:?\d\d|[a-z]{{2,5}}(?:[+-]\d\d?(?::?\d\d)?)?|[a-z]+/[a-z_/]+))?(?:\s*\(.*\))?""",
     re.VERBOSE | re.IGNORECASE,
 )
-_YEAR_LAST = re.compile(r"([^\W\d]{3,}\s+\d\d?)\s+(\d\d?:\d\d(?::\d\d)?)\s+(?:(\S+)\s+)?(\d{4})")
-"""As ctime writes times, without the day of the week."""
+_MONTH_LEADS = re.compile(
+    r"([^\W\d]{3,})\.?\s+(\d\d?)(?:st|nd|rd|th)?,?\s+(?:(\d\d?:\d\d(?::\d\d)?)\s+(?:(\S+)\s+)?)?(\d{4})",
+    re.IGNORECASE,
+)
+"""March 10, 2014; or with the year after the time and its zone, as ctime writes it."""
 
 CLOCK = re.compile(r"\d\d?:\d\d(?::\d\d(?:[.,]\d+)?)?(?:\s*[ap]\.?m\.?|\s*uhr)?", re.IGNORECASE)
 """A time of day alone."""
@@ -60,7 +62,7 @@ def wall_time(text: str, form: str | None = None) -> tuple[float, str | None]:
         moment = datetime.strptime(text, form)
         zone = None if moment.tzinfo is None else "UTC"
         return (moment if zone else moment.replace(tzinfo=UTC)).timestamp(), zone
-    found = _WRITTEN.fullmatch(text) or _WRITTEN.fullmatch(_YEAR_LAST.sub(r"\1 \4 \2 \3", text).strip())
+    found = _WRITTEN.fullmatch(_MONTH_LEADS.sub(r"\2 \1 \5 \3 \4", text).strip())
     if found is None:
         raise ValueError("it is written in no way that is known")
     part = found.groupdict()
@@ -76,24 +78,21 @@ def wall_time(text: str, form: str | None = None) -> tuple[float, str | None]:
 
 def _date(part: dict[str, str], form: str | None) -> tuple[int, int, int]:
     """Year, month and day."""
-    if part["a"] is None:
-        name = (part["n"] or part["n2"]).casefold()
-        months = [i for i, begins in enumerate(_MONTHS, 1) if re.match(begins, name)]
-        if not months:
+    if part["n"]:
+        name, year, day = part["n"].casefold(), part["y"], int(part["d"])
+        month = next((i for i, begins in enumerate(_MONTHS, 1) if re.match(begins, name)), 0)
+        if not month:
             raise ValueError(f"{name} is no month")
-        return _year(part["y"] or part["y2"]), months[0], int(part["d"] or part["d2"])
-    first, second, last = part["a"], int(part["b"]), part["c"]
-    if len(first) == 4:
-        return int(first), second, int(last)
-    if form is None and part["by"] != ".":
+    elif len(part["a"]) == 4:
+        year, month, day = part["a"], int(part["b"]), int(part["c"])
+    elif form is None and part["by"] != ".":
         raise AmbiguousError(f"say --time-format {DAY_FIRST} or --time-format {MONTH_FIRST}")
-    month, day = (int(first), second) if form == MONTH_FIRST else (second, int(first))
-    return _year(last), month, day
-
-
-def _year(digits: str) -> int:
-    year = int(digits)
-    return year if len(digits) == 4 else year + (2000 if year < 69 else 1900)
+    else:
+        year, day, month = part["c"], int(part["a"]), int(part["b"])
+        if form == MONTH_FIRST:
+            day, month = month, day
+    century = 0 if len(year) == 4 else 2000 if int(year) < 69 else 1900
+    return int(year) + century, month, day
 
 
 def day_or_month(values: Sequence[str]) -> str | None:
