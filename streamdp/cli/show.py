@@ -50,7 +50,7 @@ def show(
 ) -> None:
     """Print the live stories of a snapshot, or those closed last; with ``watch``, again and again."""
     seen = written_at(state) if watch else 0
-    header, engine = _as_it_ended(state, classes)
+    header, engine = as_it_ended(state, classes)
     if as_json:
         order = [story.label for story in engine.stories(records=False).by(sort)]
         clusters = engine.closed() if closed else engine.clusters()
@@ -71,7 +71,7 @@ def show(
             live.update(view(header, engine, top, sort), refresh=True)
             time.sleep(SECONDS)
             if seen != (seen := written_at(state)):
-                header, engine = _as_it_ended(state, classes)
+                header, engine = as_it_ended(state, classes)
 
 
 def _print_closed(found: Stories, top: int) -> None:
@@ -84,7 +84,7 @@ def _print_closed(found: Stories, top: int) -> None:
         say(f"{found.counted(len(found) - top)} not shown (--top {len(found)} shows all)")
 
 
-def _as_it_ended(state: str, classes: Classes) -> tuple[Header, Engine]:
+def as_it_ended(state: str, classes: Classes) -> tuple[Header, Engine]:
     """A snapshot; of a run that has ended, with the clusters that its last look left, as the run reported."""
     header, engine = open_state(state, classes)
     if header.ended:

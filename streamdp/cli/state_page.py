@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from streamdp.cli.board import EVERY
 from streamdp.cli.config import automatic
-from streamdp.cli.show import open_state
+from streamdp.cli.show import as_it_ended, open_state
 from streamdp.cli.watch import open_page
 from streamdp.engine import Engine
 from streamdp.errors import ConfigError, Exit
@@ -27,7 +27,8 @@ LOOK = 2.0
 def serve_state(state: str, at: Serving, classes: Classes) -> None:
     """Serve the newest snapshot until a signal comes. Raises StreamdpError."""
     seen = written_at(state)
-    header, engine = open_state(state, classes)
+    opened = open_state if at.page_corrections else as_it_ended  # what has ended takes no corrections
+    header, engine = opened(state, classes)
     page = open_page(at, state, automatic(engine.settings))
     page.view.state = state
     figures: dict[str, Any] = {"state": "snapshot", "written": header.written}
@@ -46,7 +47,7 @@ def serve_state(state: str, at: Serving, classes: Classes) -> None:
             if now - looked >= LOOK:
                 looked = now
                 if seen != (seen := written_at(state)):
-                    header, engine = open_state(state, classes)
+                    header, engine = opened(state, classes)
                     figures["written"] = header.written
                     page.view.restart()
                     _publish(page, engine, figures)
