@@ -18,7 +18,7 @@ from streamdp.cli.errors import say
 from streamdp.cli.hints import is_record, nothing_usable
 from streamdp.cli.reading import COLUMNS, LINES, Reader, format_of, is_columnar, named_fields, refuse_unknown
 from streamdp.decode.columns import DELIMITERS, TRUTH, parse_row
-from streamdp.decode.dates import DAY_FIRST, MONTH_FIRST, AmbiguousError
+from streamdp.decode.dates import AmbiguousError
 from streamdp.decode.fields import RefusedError, is_time
 from streamdp.decode.log import JOURNALS, LogLines
 from streamdp.decode.objects import plain_fields
@@ -184,11 +184,7 @@ def _named(settings: Settings, file: str) -> Settings:
         try:
             times = time_column(others(own), None if lacking else own, settings.time_format, compact)
         except AmbiguousError as error:
-            raise ConfigError(
-                f"{file}: day and month of the times in {str(error)!r} cannot be told apart: say "
-                f"--time-format {DAY_FIRST} or --time-format {MONTH_FIRST}",
-                Exit.BAD_DATA,
-            ) from None
+            raise ConfigError(f"{file}: {error}", Exit.BAD_DATA) from None
         if times is not None and times != (own, None, settings.time_format):
             found |= {"time_field": times.time, "date_field": times.date, "time_format": times.form}
             reads.append(f"times from {times}")

@@ -49,6 +49,9 @@ CLOCK = re.compile(r"\d\d?:\d\d(?::\d\d(?:[.,]\d+)?)?(?:\s*[ap]\.?m\.?|\s*uhr)?"
 class AmbiguousError(ValueError):
     """Day and month of a time, or of all times of a column, cannot be told apart."""
 
+    def __init__(self, what: str = f"say --time-format {DAY_FIRST} or --time-format {MONTH_FIRST}") -> None:
+        super().__init__(what)
+
 
 def wall_time(text: str, form: str | None = None) -> tuple[float, str | None]:
     """What a clock shows, in seconds since 1970, and the zone that is written. ValueError says what is wrong.
@@ -86,7 +89,7 @@ def _date(part: dict[str, str], form: str | None) -> tuple[int, int, int]:
     elif len(part["a"]) == 4:
         year, month, day = part["a"], int(part["b"]), int(part["c"])
     elif form is None and part["by"] != ".":
-        raise AmbiguousError(f"say --time-format {DAY_FIRST} or --time-format {MONTH_FIRST}")
+        raise AmbiguousError
     else:
         year, day, month = part["c"], int(part["a"]), int(part["b"])
         if form == MONTH_FIRST:

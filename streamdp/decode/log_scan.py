@@ -13,8 +13,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from streamdp.decode.expressions import NONE, UNKNOWN, Machine, match
+from streamdp.decode.fields import LATEST
 from streamdp.decode.grammar import EXACT, INEXACT, MINUS, NINE, QUOTE, ZERO, decimal, is_utf8
-from streamdp.decode.log_times import AHEAD, LATEST, LEAPS
+from streamdp.decode.log_times import AHEAD, LEAPS
 from streamdp.decode.times import NO_DAY, day_of
 from streamdp.decode.zones import HOURS
 from streamdp.kernels.jit import entry, kernel

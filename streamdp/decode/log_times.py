@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from typing import NamedTuple
 
-from streamdp.decode.fields import in_utc
+from streamdp.decode.fields import LATEST, in_utc
 from streamdp.decode.zones import ZONE
 
 MONTHS = {name: number for number, name in enumerate(calendar.month_abbr) if name}
@@ -19,9 +19,6 @@ AHEAD = 86_400.0
 
 LEAPS = 9
 """Years among which there is a 29 February."""
-
-LATEST = 4_102_444_800.0
-"""Seconds since 1970 up to which a number is a plausible time: until 2100."""
 
 _MONTH = r"(?P<b>Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)"
 _DAY_NAME = r"(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -58,9 +59,9 @@ class Timing(NamedTuple):
 def text_column(columns: Values) -> tuple[str, list[str]] | None:
     """The column that holds the texts, and others that might; None where none does."""
     texts = {name: values[:_FEW] for name, values in columns.items() if _nearly(_is_text, values)}
-    named = sorted((name for name in texts if _is_known(name, TEXTS)), key=lambda name: _rank(name, TEXTS))
+    named = sorted((rank, name) for name in texts if (rank := _rank(name, TEXTS)) < math.inf)
     if named:
-        return named[0], named[1:]
+        return named[0][1], [name for _, name in named[1:]]
     words = {name: sum(len(text.split()) for text in found) / len(found) for name, found in texts.items()}
     prose = [
         name for name, found in texts.items() if words[name] >= _PROSE and 2 * len(set(found)) > len(found)
@@ -74,15 +75,12 @@ def time_column(
     """The column of times, or how those of the one with a ``name`` are written; None where there is none.
 
     ``form`` is how times are written if that is known, ``compact`` says whether integers may be dates. Raises
-    AmbiguousError, with the name, where days and months cannot be told apart.
+    AmbiguousError where days and months cannot be told apart.
     """
     clocks = [each for each, values in columns.items() if _nearly(_is_clock, values)]
-    looked_at = [each for each in columns if name in (None, each, *clocks)]
-    forms = {
-        each: known
-        for each in looked_at
-        if (known := _form_of(each, columns[each], form, compact)) is not None
-    }
+    looked_at = columns if name is None or name in clocks else [name]
+    known = {each: _form_of(each, columns[each], form, compact) for each in columns if each in looked_at}
+    forms = {each: found for each, found in known.items() if found is not None}
     if not forms:
         return None
     best = min(forms, key=lambda each: _rank(each, TIMES))
@@ -90,8 +88,9 @@ def time_column(
     if form is None and found in (DAY_FIRST, MONTH_FIRST):
         try:
             found = day_or_month(values)
-        except AmbiguousError:
-            raise AmbiguousError(best) from None
+        except AmbiguousError as error:
+            why = f"day and month of the times in {best!r} cannot be told apart"
+            raise AmbiguousError(f"{why}: {error}") from None
     if clocks and not any(map(_CLOCKED.search, values[:_FEW])):
         return Timing(name if name in clocks else clocks[0], best, None if found == COMPACT[8] else found)
     return None if name in clocks else Timing(best, None, found)
@@ -102,7 +101,7 @@ def _form_of(name: str, values: Sequence[Any], given: str | None, compact: bool)
 
     Numbers are times only under a name that says so, and dates unless they are not ``compact``.
     """
-    spoken = given is None and (_SPOKEN.search(name) is not None or _is_known(name, TIMES))
+    spoken = given is None and (_SPOKEN.search(name) is not None or _rank(name, TIMES) < math.inf)
     form = COMPACT.get(len(str(values[0]))) if spoken and compact else None
     if form and all(
         re.match(r"(19|20)\d+$", str(value)) and is_time(str(value), numbers=False, form=form)
@@ -133,17 +132,14 @@ def _plain(name: str) -> str:
     return re.sub(r"[\W_]", "", name.casefold())
 
 
-def _rank(name: str, known: Sequence[str]) -> int:
+def _rank(name: str, known: Sequence[str]) -> float:
     """How good a name is: one that is known, has a known word, or neither."""
     if _plain(name) in known:
         return known.index(_plain(name))
     words = re.findall(r"[^\W_A-Z]+|[A-Z]+(?![a-z])|[A-Z][^\W_A-Z]*", name)
-    ranks = [known.index(word.lower()) for word in words if word.lower() in known]
-    return len(known) + min(ranks, default=len(known))
-
-
-def _is_known(name: str, known: Sequence[str]) -> bool:
-    return _rank(name, known) < 2 * len(known)
+    return min(
+        (len(known) + known.index(word.lower()) for word in words if word.lower() in known), default=math.inf
+    )
 
 
 def _nearly(holds: Callable[[Any], bool], values: Sequence[Any], least: float = _NEARLY) -> bool:
