@@ -28,12 +28,14 @@ from streamdp.lines.words import (
     SIGN,
     SPACE,
     date_end,
+    ends,
     may_begin,
+    run_end,
     unit_end,
     value_end,
 )
 
-_COLON, _DOT, _SLASH, _PERCENT, _OPEN = 58, 46, 47, 37, 91
+_COLON, _DOT, _SLASH, _PERCENT, _OPEN, _SHUT = 58, 46, 47, 37, 91, 93
 
 MOST = 512
 """Tokens of a line that are looked at."""
@@ -43,10 +45,8 @@ MOST = 512
 def _hex_end(data: np.ndarray, at: int, stop: int) -> int:
     """Where the hexadecimal run or address that begins with a run of letters and digits ends, else ``at``."""
     if at + 2 < stop and data[at] == 48 and (data[at + 1] | 32) == 120 and KINDS[data[at + 2]] & HEX:
-        end = at + 2
-        while end < stop and KINDS[data[end]] & HEX:
-            end += 1
-        if end == stop or not KINDS[data[end]] & ALNUM:
+        end = run_end(data, at + 2, stop, HEX)
+        if ends(data, end, stop):
             return end
     groups, end, first, digits, begin = 0, at, at, False, at
     while True:
@@ -73,14 +73,12 @@ def _hex_end(data: np.ndarray, at: int, stop: int) -> int:
 @kernel
 def _quad_end(data: np.ndarray, at: int, stop: int) -> int:
     """Where four numbers with dots between them end; the place itself where there are none."""
-    end = at
+    begin = at
     for part in range(4):
-        begin = end
-        while end < stop and end - begin < 4 and KINDS[data[end]] & DIGIT:
-            end += 1
-        if not 1 <= end - begin <= 3 or (part < 3 and (end >= stop or data[end] != _DOT)):
+        end = run_end(data, begin, stop, DIGIT)
+        if not 1 <= end - begin <= 3 or (part < 3 and (end == stop or data[end] != _DOT)):
             return at
-        end += part < 3
+        begin = end + 1
     return end
 
 
@@ -90,38 +88,35 @@ def _groups_end(data: np.ndarray, i: int, stop: int) -> int:
 
     Names of C++ and the like have two colons, too: some group has a digit, and the first of two, if short.
     """
-    groups, gap, digits, pairs, short = 0, False, False, True, False
-    at = end = i
+    groups, gap, digits, pairs, short, at = 0, False, False, True, False, i
     while True:
-        if at + 1 < stop and data[at] == _COLON and data[at + 1] == _COLON:
+        begin, own = at, False
+        at = run_end(data, begin, stop, HEX)
+        quad = _quad_end(data, begin, stop) if at < stop and data[at] == _DOT else begin
+        if quad > begin:
+            groups, digits, pairs, at = groups + 2, True, False, quad
+            break
+        if at - begin > 4:
+            return i
+        for k in range(begin, at):
+            own = own or bool(KINDS[data[k]] & DIGIT)
+        short = short or (begin == i and not own and 0 < at - i < 4)
+        digits, pairs, groups = digits or own, pairs and at - begin == 2, groups + (at > begin)
+        if at + 1 >= stop or data[at] != _COLON:
+            break
+        if data[at + 1] == _COLON:
             if gap:
                 return i
             gap, at = True, at + 2
-            end = at
-        elif groups and at < stop and data[at] == _COLON and at + 1 < stop and KINDS[data[at + 1]] & HEX:
+        elif at > begin and KINDS[data[at + 1]] & HEX:
             at += 1
-        elif groups or at > i:
+        else:
             break
-        k, own = at, False
-        while k < stop and k - at < 5 and KINDS[data[k]] & HEX:
-            own = own or bool(KINDS[data[k]] & DIGIT)
-            k += 1
-        if k == at:
-            break
-        quad = _quad_end(data, at, stop) if k < stop and data[k] == _DOT else at
-        if quad > at:
-            groups, digits, pairs, end = groups + 2, True, False, quad
-            break
-        if k - at > 4:
-            return i
-        short = short or (at == i and not own and k - at < 4)
-        groups, digits, pairs = groups + 1, digits or own, pairs and k - at == 2
-        at = end = k
-    if end < stop and (KINDS[data[end]] & ALNUM or (data[end] == _COLON and data[end - 1] == _COLON)):
+    if (at < stop and data[at] == _COLON and data[at - 1] == _COLON) or not ends(data, at, stop):
         return i
     if gap:
-        return end if groups < 8 and (digits or groups == 0) and (groups > 2 or not short) else i
-    return end if groups == 8 and not pairs else i
+        return at if groups < 8 and (digits or groups == 0) and (groups > 2 or not short) else i
+    return at if groups == 8 and not pairs else i
 
 
 @kernel
@@ -136,58 +131,47 @@ def _may_have_address(data: np.ndarray, start: int, stop: int) -> bool:
 
 
 @kernel
-def _address_end(data: np.ndarray, start: int, i: int, stop: int) -> int:
-    """Where the address of IPv6 that begins at a place ends, with a zone, the length of a prefix, or a port.
+def _count_end(data: np.ndarray, at: int, stop: int) -> int:
+    """Where a length of a prefix or a port ends; the place itself where none begins."""
+    end = run_end(data, at, stop, DIGIT)
+    return end if ends(data, end, stop) else at
 
-    That is the place itself where none begins.
-    """
-    colons = i + 1 < stop and data[i] == _COLON and data[i + 1] == _COLON
-    if not (colons or KINDS[data[i]] & HEX) or (i > start and KINDS[data[i - 1]] & ALNUM):
-        return i
-    if i > start and data[i - 1] == _COLON and (colons or (i - 1 > start and data[i - 2] == _COLON)):
+
+@kernel
+def _address_end(data: np.ndarray, start: int, i: int, stop: int) -> int:
+    """Where an address of IPv6 ends, with zone and prefix length; the place itself where none begins."""
+    behind = i > start and data[i - 1] == _COLON
+    if behind and (data[i] == _COLON or (i - 1 > start and data[i - 2] == _COLON)):
         return i
     end = _groups_end(data, i, stop)
-    if end == i:
-        return i
-    if end + 1 < stop and data[end] == _PERCENT and KINDS[data[end + 1]] & ALNUM:
+    if i < end < stop - 1 and data[end] == _PERCENT and KINDS[data[end + 1]] & ALNUM:
         k = end + 1
         while k < stop and (KINDS[data[k]] & ALNUM or data[k] in (_DOT, 45, 95)):
             k += 1
             end = k if KINDS[data[k - 1]] & ALNUM else end
-    k = end + 1
-    while end < stop and data[end] == _SLASH and k < stop and KINDS[data[k]] & DIGIT:
-        k += 1
-    return k if 1 < k - end < 5 and (k == stop or not KINDS[data[k]] & ALNUM) else end
-
-
-@kernel
-def _with_port_end(data: np.ndarray, start: int, i: int, stop: int) -> int:
-    """Where an address in brackets with a port ends; the place itself where none begins."""
-    end = _address_end(data, start, i + 1, stop) if i + 1 < stop else i + 1
-    if end == i + 1 or end + 2 >= stop or data[end] != 93 or data[end + 1] != _COLON:
-        return i
-    k = end + 2
-    while k < stop and KINDS[data[k]] & DIGIT:
-        k += 1
-    return k if k > end + 2 and (k == stop or not KINDS[data[k]] & ALNUM) else i
+    if i < end < stop and data[end] == _SLASH:
+        prefix = _count_end(data, end + 1, stop)
+        end = prefix if 1 <= prefix - end - 1 <= 3 else end
+    return end
 
 
 @kernel
 def _next_address(data: np.ndarray, start: int, i: int, stop: int) -> tuple[int, int]:
     """Where the first address from a place on begins and ends; twice the end of the line where none does."""
     while i < stop:
-        fresh = i == start or not KINDS[data[i - 1]] & ALNUM
         end = i
-        if fresh:
-            end = (
-                _with_port_end(data, start, i, stop)
-                if data[i] == _OPEN
-                else _address_end(data, start, i, stop)
-            )
-        if end > i:
-            return i, end
-        if fresh and KINDS[data[i]] & HEX:
-            end = _hex_end(data, i, stop)
+        if i == start or ends(data, i - 1, stop):
+            at = i + (data[i] == _OPEN)
+            end = _address_end(data, start, at, stop)
+            if at > i:  # brackets, which are of an address with a port
+                port = end + 2
+                shut = at < end < stop - 1 and data[end] == _SHUT and data[end + 1] == _COLON
+                end = _count_end(data, port, stop) if shut else port
+                end = end if end > port else i
+            if end > i:
+                return i, end
+            if KINDS[data[i]] & HEX:
+                end = _hex_end(data, i, stop)
         i = max(end, i + 1)
     return stop, stop
 
@@ -201,10 +185,7 @@ def _part_end(data: np.ndarray, start: int, at: int, stop: int) -> int:
         end = _hex_end(data, at, stop)
         if end > at:
             return end
-    end = at
-    while end < stop and KINDS[data[end]] & DIGIT:
-        end += 1
-    return end
+    return run_end(data, at, stop, DIGIT)
 
 
 @kernel
@@ -218,12 +199,8 @@ def _number_end(data: np.ndarray, start: int, at: int, stop: int) -> int:
     if end == begin:
         return at
     while True:
-        i = end
-        while i < stop and KINDS[data[i]] & JOINER:
-            i += 1
-        if i == end:
-            return end
-        further = _part_end(data, start, i, stop)
+        i = run_end(data, end, stop, JOINER)
+        further = _part_end(data, start, i, stop) if i > end else i
         if further == i:
             return end
         end = further

@@ -95,7 +95,7 @@ BEGIN = _begin()
 
 
 @kernel
-def _run(data: np.ndarray, at: int, stop: int, kind: int) -> int:
+def run_end(data: np.ndarray, at: int, stop: int, kind: int) -> int:
     """Where a run of bytes of a kind ends."""
     while at < stop and KINDS[data[at]] & kind:
         at += 1
@@ -103,7 +103,7 @@ def _run(data: np.ndarray, at: int, stop: int, kind: int) -> int:
 
 
 @kernel
-def _ends(data: np.ndarray, at: int, stop: int) -> bool:
+def ends(data: np.ndarray, at: int, stop: int) -> bool:
     """Whether no letter or digit is at a place."""
     return bool(at >= stop or not KINDS[data[at]] & ALNUM)
 
@@ -117,7 +117,7 @@ def _word(data: np.ndarray, at: int, stop: int) -> tuple[int, int]:
     end = at + 1
     while end < stop and end - at <= LONGEST and KINDS[data[end]] & LETTER:
         end += 1
-    if not _ends(data, end, stop):
+    if not ends(data, end, stop):
         return -1, at
     for word in range(FIRST[byte], FIRST[byte + 1]):
         if LENGTHS[word] == end - at:
@@ -132,8 +132,8 @@ def _word(data: np.ndarray, at: int, stop: int) -> tuple[int, int]:
 @kernel
 def _day_end(data: np.ndarray, at: int, stop: int) -> int:
     """Where a day or a year of one, two or four digits ends; ``at`` where there is none."""
-    end = _run(data, at, stop, DIGIT)
-    return end if end - at in (1, 2, 4) and _ends(data, end, stop) else at
+    end = run_end(data, at, stop, DIGIT)
+    return end if end - at in (1, 2, 4) and ends(data, end, stop) else at
 
 
 @kernel
@@ -142,24 +142,24 @@ def _part_end(data: np.ndarray, at: int, stop: int) -> int:
     if at >= stop:
         return at
     if data[at] == 43 or data[at] == 45:
-        end = _run(data, at + 1, stop, DIGIT)
-        return end if end - at == 5 and _ends(data, end, stop) else at
+        end = run_end(data, at + 1, stop, DIGIT)
+        return end if end - at == 5 and ends(data, end, stop) else at
     if KINDS[data[at]] & LETTER:
         group, end = _word(data, at, stop)
         return end if group == ZONE else at
-    end = digits = _run(data, at, stop, DIGIT)
+    end = digits = run_end(data, at, stop, DIGIT)
     if end == at:
         return at
     while end + 1 < stop and data[end] == 58 and KINDS[data[end + 1]] & DIGIT:
-        end = _run(data, end + 1, stop, DIGIT)
+        end = run_end(data, end + 1, stop, DIGIT)
     if end == digits:
         year = end - at == 4 and (
             (data[at] == 49 and data[at + 1] == 57) or (data[at] == 50 and data[at + 1] == 48)
         )
-        return end if year and _ends(data, end, stop) else at
+        return end if year and ends(data, end, stop) else at
     if end + 1 < stop and (data[end] == 46 or data[end] == 44) and KINDS[data[end + 1]] & DIGIT:
-        end = _run(data, end + 1, stop, DIGIT)
-    return end if _ends(data, end, stop) else at
+        end = run_end(data, end + 1, stop, DIGIT)
+    return end if ends(data, end, stop) else at
 
 
 @kernel
@@ -237,7 +237,7 @@ def value_end(data: np.ndarray, start: int, at: int, stop: int) -> int:
     before = data[at - 1] if at > start else np.uint8(32)
     if group == VALUE:
         if before in (45, 46, 47, 95) or (
-            end + 1 < stop and data[end] == 46 and not _ends(data, end + 1, stop)
+            end + 1 < stop and data[end] == 46 and not ends(data, end + 1, stop)
         ):
             return at
         return end
