@@ -7,13 +7,14 @@ import contextlib
 import io
 import zlib
 from collections.abc import Callable
+from itertools import islice
 from typing import Literal, TypeVar
 
 import msgspec
 from starlette.requests import Request
 
 from streamdp.decode.objects import in_strict_json
-from streamdp.decode.outline import STRETCH, elements, occurrences
+from streamdp.decode.outline import elements
 from streamdp.page.errors import AskError, whole
 from streamdp.serve.told import Answer
 from streamdp.web import Limits
@@ -39,11 +40,10 @@ UNDER_WAY = 64 << 20
 SMALL = 16 << 10
 """Bytes that are read at once: more are read by a thread, so that others are answered meanwhile."""
 
-_STEP, _OUT = 1 << 14, 1 << 20
-"""Bytes of gzip that are unpacked together, and bytes that they may become at once."""
+_STEP = 1 << 14
+"""Bytes of gzip that are unpacked together."""
 
 _ON_ONE_LINE = bytes.maketrans(b"\r\n", b"  ")
-
 
 _T = TypeVar("_T")
 
@@ -73,8 +73,7 @@ class Uploads:
 
     async def whole(self, request: Request, most: int) -> bytes:
         """A body, once all of it has come. Raises AskError."""
-        task = asyncio.current_task()
-        assert task is not None
+        task = _task()
         self._coming.add(task)
         try:
             return await whole(request, most, grown=lambda size: self._grow(task, size))
@@ -93,14 +92,12 @@ class Uploads:
         encoding = request.headers.get("content-encoding", "").strip().lower()
         if encoding in ("", "identity") and len(packed) <= SMALL:
             return work(packed)
-        task = asyncio.current_task()
-        assert task is not None
-        self._sizes[task] = len(packed)
+        self._sizes[_task()] = len(packed)
         try:
             async with self._reading:
                 return await asyncio.to_thread(lambda: work(unpacked(packed, encoding)))
         finally:
-            del self._sizes[task]
+            del self._sizes[_task()]
 
     def _grow(self, task: asyncio.Task[object], size: int) -> None:
         self._sizes[task] = size
@@ -111,6 +108,13 @@ class Uploads:
             self._coming.discard(largest)
             del self._sizes[largest]
             largest.cancel()
+
+
+def _task() -> asyncio.Task[object]:
+    """The request that is being answered."""
+    task = asyncio.current_task()
+    assert task is not None
+    return task
 
 
 def _too_much() -> AskError:
@@ -132,10 +136,10 @@ def unpacked(body: bytes, encoding: str) -> bytes:
     unpacker = zlib.decompressobj(31)
     while at < len(body):
         try:
-            made.write(unpacker.decompress(body[at : at + _STEP], _OUT))
+            made.write(unpacker.decompress(body[at : at + _STEP]))
         except zlib.error:
             raise AskError(400, "the body is no gzip, or damaged: nothing was taken") from None
-        at = min(at + _STEP, len(body)) - len(unpacker.unused_data or unpacker.unconsumed_tail)
+        at = min(at + _STEP, len(body)) - len(unpacker.unused_data)
         if made.tell() > UNPACKED:
             raise AskError(413, f"unpacked, a body has at most {UNPACKED:,} bytes: nothing was taken")
         if unpacker.eof and at < len(body):
@@ -158,73 +162,33 @@ def records_of(
     form = KINDS.get(kind)
     if form is None:
         raise AskError(415, f"say what the body is, with content-type: one of {', '.join(KINDS)}")
-    if form == "lines":
-        shape: Shape = "lines"
-        found = [_fit(line, most) for line in _lines(body.removeprefix(b"\xef\xbb\xbf"))]
-        if not of_text:
-            found = [part if isinstance(part, Answer) else _strict(part) or part for part in found]
-    else:
-        shape = "array" if body.lstrip()[:1] == b"[" else "one"
-        found = [
-            part if isinstance(part, Answer) else _line(part, of_text=of_text)
-            for part in _parts(body, shape, most)
-        ]
-    if len(found) > MOST:
+    shape: Shape = "lines" if form == "lines" else "array" if body.lstrip()[:1] == b"[" else "one"
+    parts: list[bytes] | None = [body]
+    if shape == "lines":
+        lines = (line for line in io.BytesIO(body.removeprefix(b"\xef\xbb\xbf")) if not line.isspace())
+        parts = [line.removesuffix(b"\n").removesuffix(b"\r") for line in islice(lines, MOST + 1)]
+    elif shape == "array":
+        parts = elements(body, MOST)
+    if parts is None or len(parts) > MOST:
         raise too_many()
-    if not found:
+    if not parts:
         raise AskError(400, "the body holds no record")
-    return shape, found
-
-
-def _fit(part: bytes, most: int) -> bytes | Answer:
-    """The same, unless it is too long."""
-    if len(part) <= most:
-        return part
-    return _refused("too_large", f"the record has {len(part)} bytes; the limit is {most}")
-
-
-def _lines(body: bytes) -> list[bytes]:
-    """The lines that are not blank; a few more than are allowed where there are more."""
-    found: list[bytes] = []
-    at = 0
-    while at < len(body) and len(found) <= MOST:
-        end = body.find(b"\n", at + STRETCH) + 1 or len(body)
-        lines = filter(None, body[at:end].split(b"\n"))
-        found += (line.removesuffix(b"\r") for line in lines if not line.isspace())
-        at = end
-    return found
-
-
-def _parts(body: bytes, shape: Shape, most: int) -> list[bytes | Answer]:
-    """The values of JSON that are records; those that are too long in their places. Raises AskError."""
     try:
-        if shape == "array" and occurrences(body, b",") < MOST:
-            with contextlib.suppress(msgspec.DecodeError):
-                return [_fit(bytes(part), most) for part in msgspec.json.decode(body, type=list[msgspec.Raw])]
-        parts = [body] if shape == "one" else elements(body, MOST)
-        if parts is None:
-            raise too_many()
-        found = [_fit(part.strip(), most) for part in parts]
-        for i, part in enumerate(found):
-            if isinstance(part, bytes):
-                found[i] = _strict(part) or msgspec.json.decode(part)  # which says what is wrong
+        return shape, [_record(part, shape, most, of_text=of_text) for part in parts]
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise AskError(400, f"the body is no JSON: {error}; nothing was taken") from None
-    return found
 
 
-def _strict(part: bytes) -> bytes | None:
-    """A value of JSON as the standard wants it; None for no JSON, and for what is nested too deeply."""
-    with contextlib.suppress(msgspec.DecodeError, RecursionError):
-        msgspec.json.decode(part, type=msgspec.Raw)
-        return part
-    return in_strict_json(part)
-
-
-def _line(part: bytes, *, of_text: bool) -> bytes | Answer:
-    """A value of JSON on one line: line ends stand only between its parts. Of text, what the string says."""
+def _record(part: bytes, shape: Shape, most: int, *, of_text: bool) -> bytes | Answer:
+    """A part of a body as a line, or why it is none; raises what is wrong with JSON that is no line."""
+    part = part if shape == "lines" else part.strip()
+    if len(part) > most:
+        return _refused("too_large", f"the record has {len(part)} bytes; the limit is {most}")
+    if shape == "lines":
+        return part if of_text else _strict(part) or part
+    part = _strict(part) or msgspec.json.decode(part)  # which says what is wrong
     if not of_text:
-        return part.translate(_ON_ONE_LINE)
+        return part.translate(_ON_ONE_LINE)  # line ends stand only between its parts
     try:
         said = msgspec.json.decode(part, type=str).encode()
     except (msgspec.DecodeError, UnicodeError):
@@ -234,6 +198,14 @@ def _line(part: bytes, *, of_text: bool) -> bytes | Answer:
     if b"\n" in said or b"\r" in said:
         return _refused("several_lines", "a record is one line: send each as a string of its own")
     return said
+
+
+def _strict(part: bytes) -> bytes | None:
+    """A value of JSON as the standard wants it; None for no JSON, and for what is nested too deeply."""
+    with contextlib.suppress(msgspec.DecodeError, RecursionError):
+        msgspec.json.decode(part, type=msgspec.Raw)
+        return part
+    return in_strict_json(part)
 
 
 def _refused(reason: str, detail: str) -> Answer:
