@@ -192,28 +192,18 @@ class LogLines:
         times = [None if way is None else way.pattern for way in (self.written, self._second)]
         return *times, _CRI, _GLOG, hosts, _PIPES, _NUMBER, _HEAD, BEGINS
 
-    @property
-    def _undated(self) -> list[Written]:
-        """Ways without a year in which its times may be written."""
-        if self.written is not None:
-            ways: Iterable[Written] = (self.written,)
-        else:
-            ways = KNOWN if self._pattern is not None else ()
-        return [way for way in ways if not way.pattern.groupindex.keys() & {"Y", "y", "s"}]
-
     def begins(self, data: bytes) -> bool:
         """Whether a line begins an event, and belongs to none before it."""
         text = data.decode("utf-8", "replace")
-        if text.startswith("{") or (self._pattern is None and self.written is None):
+        way = self._pattern or (None if self.written is None else self.written.pattern)
+        if text.startswith("{") or way is None or way.match(text) is not None:
             return True
-        if self._pattern is not None:
-            return self._pattern.match(text) is not None
-        assert self.written is not None
-        return self.written.pattern.match(text) is not None or not (self._joins or text[0].isspace())
+        return self._pattern is None and not (self._joins or text[0].isspace())
 
     def dates(self, lines: Iterable[tuple[int, bytes]]) -> Iterator[tuple[int, re.Match[str]]]:
         """The times without a year in lines, with their numbers; of lines that begin alike the first."""
-        before, ways = b"", self._undated
+        before, known = b"", KNOWN if self._pattern is not None else ()
+        ways = [way for way in ((self.written,) if self.written is not None else known) if not way.has_year]
         for number, line in lines if ways else ():
             if line[:12] != before:
                 before, text = line[:12], line.decode("utf-8", "replace")

@@ -60,6 +60,11 @@ class Written(NamedTuple):
     body: str
     syslog: bool = False
 
+    @property
+    def has_year(self) -> bool:
+        """Whether a time says its year."""
+        return bool(self.pattern.groupindex.keys() & {"Y", "y", "s"})
+
     def behind(self, columns: int) -> Written:
         """The same way behind so many other columns."""
         lead = rf"(?:\S+\s+){{{columns}}}[\[<(]?"
@@ -139,14 +144,12 @@ def moment(found: re.Match[str], arrival: float, zone: str | None = None) -> flo
     day = int(parts.get("d") or 1)
     clock = int(parts.get("H") or 0) * 3600 + int(parts.get("M") or 0) * 60 + int(parts.get("S") or 0)
     within = float("0." + parts["f"]) if parts.get("f") else int(parts.get("ms") or 0) / 1e3
-    if parts.get("Y") or parts.get("y"):
-        years = range(year := int(parts["Y"]) if parts.get("Y") else 2000 + int(parts["y"]), year - 1, -1)
-    else:
-        years = range(year := latest_year(arrival), year - LEAPS, -1)
-    for year in years:
+    written = parts.get("Y") or (parts.get("y") and "20" + parts["y"])
+    newest = int(written) if written else latest_year(arrival)
+    for year in range(newest, newest - (1 if written else LEAPS), -1):
         with contextlib.suppress(ValueError):  # 29 February of another year
             time = _midnight(year, month, day) + clock + within
-            if len(years) == 1 or time <= arrival + AHEAD:
+            if written or time <= arrival + AHEAD:
                 return in_utc(time, parts.get("z"), zone)
     return None
 
