@@ -198,14 +198,11 @@ def id_text(name: object) -> str:
 
 
 def _fields_of(data: bytes) -> dict[str, Any] | None:
-    """The fields of a record of JSON, as Python's own reader takes it, too; None for anything else."""
+    """The fields of a record of JSON, as Python's own reader takes it; None for anything else."""
     try:
-        found = msgspec.json.decode(data)
-    except (msgspec.DecodeError, RecursionError):
-        try:
-            found = json.loads(data)
-        except (ValueError, RecursionError):
-            return None
+        found = json.loads(data)
+    except (ValueError, RecursionError):
+        return None
     return found if isinstance(found, dict) else None
 
 
