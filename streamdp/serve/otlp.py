@@ -5,7 +5,8 @@ from __future__ import annotations
 import base64
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, Protocol
+from types import SimpleNamespace
+from typing import Any, Protocol
 
 import msgspec
 from starlette.responses import Response
@@ -80,19 +81,17 @@ class ProtobufForm(Form):
         try:
             for each in _fields(memoryview(body), parts).get(1, ()):
                 of_resource = _fields(each, parts)
-                resource = _written(
-                    of.resource, of_resource.get(1, ()), most, lambda one: _about(one, values)
-                )
+                resource = _written(of.resource, of_resource.get(1, ()), most, _about, values)
                 for inside in of_resource.get(2, ()):
                     of_scope = _fields(inside, parts)
-                    scope = _written(of.scope, of_scope.get(1, ()), most, lambda one: _about(one, values))
+                    scope = _written(of.scope, of_scope.get(1, ()), most, _about, values)
                     for record in of_scope.get(2, ()):
                         records.take()
                         if len(record) > most:
                             said = f"the record has {len(record)} bytes; the limit is {most}"
                             found.append(Piece(b"", refused=RefusedError("too_large", said)))
                         else:
-                            data = _written(of.record, [record], most, lambda one: _record(one, values))
+                            data = _written(of.record, [record], most, _record, values)
                             found.append(Piece(data, resource, scope))
         except (DecodeError, LookupError):
             raise AskError(400, "the body is no protobuf of logs: nothing was taken") from None
@@ -122,16 +121,7 @@ FORMS: dict[str, Form] = {form.kind: form for form in (JSON, ProtobufForm())}
 """Forms by content type."""
 
 
-class _Messages(NamedTuple):
-    """The messages that are made."""
-
-    response: Any
-    resource: Any
-    scope: Any
-    record: Any
-
-
-def _messages() -> _Messages:
+def _messages() -> Any:
     """The definitions of what is made. Raises AskError where their package is missing."""
     try:
         from opentelemetry.proto.collector.logs.v1 import logs_service_pb2
@@ -142,7 +132,8 @@ def _messages() -> _Messages:
         raise AskError(
             415, f"protobuf needs one more package here ({how_to_install('otlp')}): send application/json"
         ) from None
-    return _Messages(logs_service_pb2.ExportLogsServiceResponse, Resource, InstrumentationScope, LogRecord)
+    response = logs_service_pb2.ExportLogsServiceResponse
+    return SimpleNamespace(response=response, resource=Resource, scope=InstrumentationScope, record=LogRecord)
 
 
 class Allowed:
@@ -186,12 +177,14 @@ def _varint(data: memoryview, at: int) -> tuple[int, int]:
     return found | data[at] << shift, at + 1
 
 
-def _written(of: Any, parts: Sequence[memoryview], most: int, told: Callable[[Any], Any]) -> bytes:
+def _written(
+    of: Any, parts: Sequence[memoryview], most: int, told: Callable[[Any, Allowed], Any], values: Allowed
+) -> bytes:
     """A message as JSON has it, made of its parts. Raises RefusedError."""
     data = b"".join(parts)
     if len(data) > most:
         raise RefusedError("too_large", f"a part of it has {len(data)} bytes; the limit is {most}")
-    return _encode(told(of.FromString(data)))
+    return _encode(told(of.FromString(data), values))
 
 
 def _filled(**parts: Any) -> dict[str, Any]:
