@@ -230,7 +230,7 @@ def _newest_first(settings: Settings, path: str) -> bool:
     """Whether a file has its newest records first, so that hardly any is late if it is read backwards."""
     settings = msgspec.structs.replace(settings, read_order="forwards")
     reader = Reader(settings, Input(file=path), say=lambda line: None)
-    try:
+    with contextlib.closing(reader.source):
         parts, falls = [np.zeros(0)], 0
         while not reader.source.at_end:
             parts.append(_times_in(reader.batch(JUDGED if len(parts) == 1 else 4_000, 1.0)))
@@ -239,8 +239,6 @@ def _newest_first(settings: Settings, path: str) -> bool:
                 alike = not falls and (len(parts) > ALIKE or not len(parts[1]))
                 if alike or rises > PARTLY * falls:
                     return False
-    finally:
-        reader.source.close()
     times = np.concatenate(parts)[::-1]
     if steps(times)[1] < FALLS:
         return False
@@ -495,22 +493,16 @@ class Reader:
         """The first lines of a file; none if it cannot be read twice."""
         if not isinstance(self.source, FileSource | BackwardsSource) or not self.source.seekable:
             return []
-        again = FileSource(self.source.path, "text", max_line=self.longest)
-        try:
+        with contextlib.closing(FileSource(self.source.path, "text", max_line=self.longest)) as again:
             return again.read(FIRST, 0.0)
-        finally:
-            again.close()
 
     def _date(self, log: LogLines, path: str) -> None:
         """Find out of which years the lines of a file are, where they do not say."""
         log.years[path] = []
         if path == "-" or not os.path.isfile(path):
             return
-        again, written = FileSource(path, "text", max_line=self.longest), os.stat(path).st_mtime
-        try:
-            log.years[path] = years_of(log.dates(_lines_of(again)), written)
-        finally:
-            again.close()
+        with contextlib.closing(FileSource(path, "text", max_line=self.longest)) as again:
+            log.years[path] = years_of(log.dates(_lines_of(again)), os.stat(path).st_mtime)
 
     def _decode(self, raw: Raw) -> list[Record | Reject]:
         position: dict[str, Any] = raw.position

@@ -77,11 +77,9 @@ def refuse_lacking(settings: Settings, file: str | None) -> None:
     if not is_columnar(file) and format_of(settings, file) not in COLUMNS:
         return
     reader = Reader(msgspec.structs.replace(settings, read_order="forwards"), Input(file=file))
-    try:
+    with contextlib.closing(reader.source):
         header = reader.decoder.header or ()
         found = [] if settings.text_field in header else reader.read(PROBED, 0.0)
-    finally:
-        reader.source.close()
     refused = [each for each in found if isinstance(each, Reject)]
     if refused and len(refused) == len(found):
         raise ConfigError(nothing_usable(refused, settings, reader.decoder.format, header), Exit.BAD_DATA)
@@ -133,14 +131,13 @@ def _as_cells(settings: Settings, file: str) -> Settings | None:
     between = {"csv": "commas", "ssv": "semicolons", "tsv": "tabs"}
     if format_of(settings, file) != "csv":
         return None
-    lines = [line for line in _first(file) if not is_preamble(line, ",")] or [b""]
-    counts = {name: lines[0].count(DELIMITERS[name].encode()) for name in between}
-    likeliest = max(counts, key=lambda name: counts[name])
-    if not any(counts.values()) and b"|" in lines[0]:
+    first = next((line for line in _first(file) if not is_preamble(line, ",")), b"")
+    likeliest = max(between, key=lambda name: first.count(DELIMITERS[name].encode()))
+    if b"|" in first and DELIMITERS[likeliest].encode() not in first:
         raise ConfigError(
             f"{file} has its cells between |: turn those into tabs, and say --format tsv", Exit.BAD_DATA
         )
-    if likeliest == "csv" or not counts[likeliest]:
+    if likeliest == "csv":
         return None
     say(f"{file} has its cells between {between[likeliest]} (--format names another)")
     return msgspec.structs.replace(settings, format=likeliest)
@@ -204,9 +201,9 @@ def _named(settings: Settings, file: str) -> Settings:
 
 
 def _records(file: str, written: Written | Literal["parquet"], most: int) -> Iterator[Mapping[str, Any]]:
-    """The first records of a file, each by its fields; none if it cannot be read twice."""
+    """The first records of a file, each by its fields."""
+    source: FileSource | ParquetSource
     try:
-        source: FileSource | ParquetSource
         if written == "parquet":
             source = ParquetSource(file, lambda names, numbers: lambda row: row)
         else:
@@ -216,21 +213,16 @@ def _records(file: str, written: Written | Literal["parquet"], most: int) -> Ite
     header = source.header if isinstance(source, FileSource) else None
     if isinstance(source, FileSource) and source.encoding is not None:
         say(f"{file} is no UTF-8: it is read as {source.encoding}")
-    try:
+    with contextlib.closing(source):
         for raw in source.read(most, 0.0):
             with contextlib.suppress(RefusedError, UnicodeDecodeError):
                 if header is None:
                     yield plain_fields(raw.data)
                 else:
                     yield dict(zip(header, parse_row(raw.data.decode(), DELIMITERS[written]), strict=False))
-    finally:
-        source.close()
 
 
-def _first(file: str, most: int = PROBED) -> list[bytes]:
-    """The first lines of a file; none if it cannot be read twice."""
-    source = FileSource(file, "text")
-    try:
-        return list(source.read(most, 0.0).data) if source.seekable else []
-    finally:
-        source.close()
+def _first(file: str) -> list[bytes]:
+    """The first lines of a file."""
+    with contextlib.closing(FileSource(file, "text")) as source:
+        return source.read(PROBED, 0.0).data
