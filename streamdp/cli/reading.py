@@ -295,11 +295,8 @@ class Reader:
         if found is None:
             found = (self._file if input.topic is None else self._topic)(settings, input, input_format)
         self.source = found
-        if (
-            isinstance(found, FileSource)
-            and settings.read_order != "forwards"
-            and input_format not in UNTIMED
-        ):
+        judged = settings.read_order != "forwards" and input_format not in UNTIMED
+        if judged and isinstance(found, FileSource):
             self._unjudged = not found.seekable
             if settings.read_order == "backwards" or (found.seekable and _newest_first(settings, found.path)):
                 self.source = self._turned(found, input.follow)
