@@ -1,8 +1,10 @@
-"""A service that is killed under load: what was acknowledged is there, once, and as without any kill."""
+"""A service killed under load, hostile bodies among it: what it acknowledged is there once, as it was."""
 
 from __future__ import annotations
 
+import contextlib
 import http.client
+import itertools
 import random
 import shutil
 import signal
@@ -13,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hostile import BODIES, sent
 from serving import Served, stored
 
 from benchmarks.drifting import demo_stream
@@ -48,14 +51,35 @@ class Client(threading.Thread):
                 time.sleep(0.02)
 
 
+class Hostile(threading.Thread):
+    """Sends bodies that are much larger than they look, one after another, to whatever service runs."""
+
+    def __init__(self, running: list[Served]) -> None:
+        super().__init__(daemon=True)
+        self.running, self.refused, self.ended = running, 0, threading.Event()
+        self.bodies = [body for body in BODIES.values() if body.status == 413]
+        self.data = [body.data() for body in self.bodies]
+
+    def run(self) -> None:
+        """Send them in turn."""
+        for at in itertools.cycle(range(len(self.bodies))):
+            if self.ended.wait(0.3):
+                return
+            with contextlib.suppress(OSError, http.client.HTTPException):
+                self.refused += sent(self.running[-1], self.bodies[at], self.data[at])[413]
+
+
 @pytest.mark.parametrize(("kills", "records"), [(3, 1600), pytest.param(20, 8000, marks=pytest.mark.slow)])
 def test_every_acknowledged_record_is_there_once_and_as_without_a_kill(
     tmp_path: Path, kills: int, records: int
 ) -> None:
-    sent = [{"id": f"r{i}", "text": record.text} for i, record in enumerate(demo_stream(records, 11))]
+    given = [{"id": f"r{i}", "text": record.text} for i, record in enumerate(demo_stream(records, 11))]
     running = [Served(tmp_path, *HOW, **SETTINGS)]
-    clients = [Client(sent[number::CLIENTS], running) for number in range(CLIENTS)]
-    for client in clients:
+    clients, hostile = (
+        [Client(given[number::CLIENTS], running) for number in range(CLIENTS)],
+        Hostile(running),
+    )
+    for client in (*clients, hostile):
         client.start()
     chance = random.Random(3)
     for kill in range(kills):
@@ -69,13 +93,16 @@ def test_every_acknowledged_record_is_there_once_and_as_without_a_kill(
         client.join(300)
         assert not client.is_alive()
     assert sum(client.again for client in clients) >= kills
+    hostile.ended.set()
+    hostile.join(60)
+    assert hostile.refused > 0
     assert running[-1].stop() == 0
     told = {name: answer for client in clients for name, answer in client.told.items()}
     assert len(told) == records
     with sqlite3.connect(tmp_path / "news.db") as store:
-        held = store.execute("SELECT id, first_label, seq FROM records").fetchall()
-    assert sorted(name for name, _, _ in held) == sorted(told)
-    first = {name: (label, seq) for name, label, seq in held}
+        held = store.execute("SELECT id, first_label, seq, text FROM records").fetchall()
+    assert sorted((name, text) for name, _, _, text in held) == sorted((r["id"], r["text"]) for r in given)
+    first = {name: (label, seq) for name, label, seq, _ in held}
     for name, answer in told.items():
         if answer.get("revision", 0) == 0:
             assert first[name] == (answer["label"], answer["seq"]), name
