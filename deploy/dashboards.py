@@ -187,7 +187,14 @@ def operations() -> build.Dashboard:
                 ),
             ],
             "Throughput and lag": [
-                lines("Records", "records", per_second("rejects_total", "refused"), "gap_records", "skipped"),
+                lines(
+                    "Records",
+                    "records",
+                    per_second("rejects_total", "refused"),
+                    "gap_records",
+                    "skipped",
+                    "conflicts",
+                ),
                 lines("Lag in records", "lag_records"),
                 lines("Lag in event time", "lag_seconds", over="max"),
                 lines(

@@ -65,10 +65,13 @@ class Replay:
         """One record: its line, the revisions that it caused, and the events."""
         seq = self.seq
         changed = {line.seq: line.cluster for line in lines if line.revision > 0}
+        new = {line.seq: line.cluster for line in lines[:1] if line.revision == 0}
+        if seq in changed and seq in new:  # a look has moved the record itself
+            self.label[seq] = new.pop(seq)
+            self.members[self.label[seq]].add(seq)
         before = {j: self.label[j] for j in changed}
         former = {label: set(self.members[label]) for label in before.values()}
         reviewed = (seq + 1) % REVIEW_EVERY == 0 or lines[0].revision > 0
-        new = {line.seq: line.cluster for line in lines[:1] if line.revision == 0}
         for j, label in [*changed.items(), *new.items()]:
             if j in self.label:
                 self.members[self.label[j]].discard(j)

@@ -293,7 +293,7 @@ def test_what_contradicts_an_earlier_correction_is_refused_and_names_it(first: s
     own = np.flatnonzero(labels_of(engine) == a)[1:4].tolist()
     if first == "merge":
         engine.correct(Correction(what="merge", stories=(a, b), who="ann"))
-        (whole,) = {int(label) for label in labels_of(engine)[[int(seq[4:]) for seq in own]]}
+        (whole,) = {int(label) for label in labels_of(engine)[own]}
         told = refusal(engine, "split", whole, seqs=tuple(own))
         assert told == f"correction 1 of ann contradicts it (merge {a} {b}): undo that first"
     elif first == "keep-apart":
@@ -310,7 +310,7 @@ def test_what_contradicts_an_earlier_correction_is_refused_and_names_it(first: s
         assert a not in labels_of(engine)
     else:
         correct(engine, "split", a, seqs=tuple(own))
-        fresh = int(labels_of(engine)[int(own[0][4:])])
+        fresh = int(labels_of(engine)[own[0]])
         assert "contradicts it (split" in refusal(engine, "merge", a, fresh)
         engine.correct(Correction(what="undo", undone=1))
         correct(engine, "merge", a, fresh)
@@ -349,7 +349,7 @@ def test_what_makes_no_sense_is_refused_in_one_line() -> None:
         ({"what": "rename", "stories": (1,), "title": "a\nb"}, "one line of 120 characters"),
         ({"what": "rename", "stories": (1,), "title": " "}, "a title says something"),
         ({"what": "split", "stories": (1,)}, "split names 1 to 10,000 records"),
-        ({"what": "pin", "stories": (1,), "records": ("a",)}, "pin names no records"),
+        ({"what": "pin", "stories": (1,), "ids": ("a",)}, "pin names no records"),
         ({"what": "undo"}, "undo names the number"),
         ({"what": "burn", "stories": (1,)}, "'burn' is none of rename"),
         ({"what": "pin", "stories": (-1,)}, "is negative"),

@@ -233,7 +233,7 @@ def outcome(engine: Engine, told: Told) -> tuple[Any, ...]:
 
 def test_nothing_depends_on_batches_threads_or_snapshots(monkeypatch: pytest.MonkeyPatch) -> None:
     records = headlines(4000, 1)
-    settings: dict[str, Any] = {"refine_every": 1100, "retain": 2000}
+    settings: dict[str, Any] = {"refine_every": 1100, "retain": 2000, "second_look": 0}  # looks leave nothing
     engine = refining(**settings)
     told = feed(engine, records)
     expected = outcome(engine, told)
@@ -310,7 +310,7 @@ def test_what_has_changed_since_is_left_alone() -> None:
 
 
 def test_async_adopts_sooner_or_later() -> None:
-    engine = refining(refine="async", retain=2000)
+    engine = refining(refine="async", retain=2000, second_look=0)
     told, records = nothing(), headlines(6000, 3)
     for start in range(0, len(records), 100):
         told.add(engine.advance(records[start : start + 100]))

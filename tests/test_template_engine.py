@@ -268,7 +268,7 @@ def test_templates_beyond_a_bound_are_retired_and_lines_forgotten(final_only: bo
 
 
 def test_bounds_are_settings() -> None:
-    assert template_bounds(settings()) == USUAL
+    assert template_bounds(settings(memory_limit=1 << 40)) == USUAL
     assert template_bounds(settings(max_clusters=1, max_lines=2)) == (2, 2)
 
 

@@ -56,7 +56,7 @@ def diff(state: str, since: str | None, since_state: str | None, *, every: bool,
 
 def mark(state: str, name: str, time: str | None) -> None:
     """Write a mark beside a state. Raises StreamdpError."""
-    clock = diffs.told_at(state).stories.clock
+    clock = diffs.clock_at(state)
     now = clocks.time()
     if time is not None:
         moment, why = moment_of("--time", time, clock) or 0.0, "as was asked for"

@@ -19,6 +19,7 @@ from streamdp.reports.source import open_state
 from streamdp.reports.store import StoreStories
 from streamdp.story.answers import StoriesError
 from streamdp.story.changes import SURPRISING, of_kinds, of_values
+from streamdp.story.clock import Clock
 from streamdp.story.story import Stories, Story
 
 Kind = Literal["new", "surged", "fewer", "silent", "gone", "changed"]
@@ -106,10 +107,21 @@ def told_at(path: str | Path) -> Told:
     if store_version(path):
         store = StoreStories(path)
         return Told(found := store.stories(), _of_records(*store.placed(), found), store.stories(closed=True))
+    return told_of(_as_it_ended(path))
+
+
+def _as_it_ended(path: str | Path) -> Engine:
     header, engine = open_state(path)
     if header.ended:
         engine.finish()
-    return told_of(engine)
+    return engine
+
+
+def clock_at(path: str | Path) -> Clock:
+    """The clock of a state or a store, which may hold no records yet. Raises StreamdpError."""
+    if store_version(path):
+        return StoreStories(path).stories().clock
+    return _as_it_ended(path).stories(records=False).clock
 
 
 def told_of(engine: Engine) -> Told:
@@ -157,7 +169,7 @@ def since_in(told: Told, time: float) -> Diff:
     before = starts + past.length <= time
     if not after.any():
         raise StoriesError("nothing has come since", Exit.NO_INPUT)
-    if not (before.any() or born):
+    if not before.any() and len(born) == len(began):
         raise StoriesError("nothing is remembered from before that", Exit.NO_INPUT)
     used = before | after
     bins = {
