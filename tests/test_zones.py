@@ -179,3 +179,13 @@ def test_a_zone_that_there_is_none_of_is_refused(tmp_path: Path) -> None:
     code, said = fail(tmp_path, "consume", "-", "--time-zone", "IST")
     assert code == 78
     assert "'IST' is not known: say one like Europe/Berlin" in said
+
+
+def test_a_zone_stands_behind_a_time_whose_form_is_given(tmp_path: Path) -> None:
+    lines = [
+        f"01.03.2025 08:00:0{i},000 {zone}WARN slow query" for i, zone in enumerate(("CET ", "", "PST "))
+    ]
+    (tmp_path / "in.log").write_text("\n".join(lines) + "\n")
+    run = ("consume", "in.log", "--format", "log", "--timestamp-format", "%d.%m.%Y %H:%M:%S,%f")
+    times = [line["time"] for line in assignments(succeed(tmp_path, *run)) if line["revision"] == 0]
+    assert sorted(times) == [1740812400.0, 1740816001.0, 1740844802.0]

@@ -104,7 +104,10 @@ KNOWN = (
 
 
 def written_as(directives: str) -> Written:
-    """The way of writing that directives like those of strptime mean. ValueError for one not known."""
+    """The way of writing that directives like those of strptime mean. ValueError for one not known.
+
+    Behind a time of day at their end a zone may stand, as behind every other.
+    """
     parts, at = [], 0
     while at < len(directives):
         char = directives[at]
@@ -117,6 +120,8 @@ def written_as(directives: str) -> Written:
             at += 1
         else:
             parts.append(r"\s+" if char == " " else re.escape(char))
+    if re.search("%[HMSf]$", directives) and not re.search("%[zZs]", directives):
+        parts.append(_ZONE)
     try:
         return _written(directives, "".join(parts), r"\W?")
     except re.error:
