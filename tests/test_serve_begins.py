@@ -75,7 +75,7 @@ def test_a_start_that_was_cut_off_anywhere_is_gone_on_with(tmp_path: Path) -> No
 
 def test_a_service_may_open_the_files_that_its_connections_need(tmp_path: Path) -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (256, hard))
+    resource.setrlimit(resource.RLIMIT_NOFILE, (1024, hard))
     try:
         served = Served(tmp_path)
     finally:
