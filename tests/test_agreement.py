@@ -4,7 +4,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sklearn import metrics  # type: ignore[import-untyped]
 
@@ -38,13 +38,11 @@ def pairs(draw: st.DrawFn) -> tuple[list[int], list[int]]:
     return tuple(draw(st.lists(name, min_size=n, max_size=n)) for name in names)  # type: ignore[return-value]
 
 
-@settings(deadline=None)
 @given(pairs())
 def test_equals_scikit_learn(both: tuple[list[int], list[int]]) -> None:
     assert_same(agreement(*both), peer(*both))
 
 
-@settings(deadline=None)
 @given(st.integers(0, 2**32 - 1), st.integers(1, 3000), st.integers(1, 400), st.integers(1, 400))
 def test_equals_scikit_learn_on_arrays(seed: int, n: int, clusters: int, classes: int) -> None:
     rng = np.random.default_rng(seed)
