@@ -48,8 +48,12 @@ class LogReader:
         raws = Raws.of(found) if together and not isinstance(found, Raws) else found
         if together and self._patience and isinstance(raws, Raws) and len(raws):
             arrivals: Sequence[float] = raws.arrivals
-            if self._log.years.get(raws.fixed.get("file", "")):
-                arrivals = [self._log.arrival(raws.position(i), 0.0) for i in range(len(raws))]
+            known, written = self._log.years.get(raws.fixed.get("file", "")), self._log.written
+            if known and (written is None or not written.has_year):
+                one = len(known) == 1
+                arrivals = [
+                    known[0][1] if one else self._log.arrival(raws.position(i), 0.0) for i in range(len(raws))
+                ]
             years = {latest_year(at) for at in (min(arrivals), max(arrivals))}
             heads, places = self._ready(), _partitions(raws)
             if heads is not None and len(years) == 1 and len(places) == 1:
