@@ -127,7 +127,7 @@ class DoorWatch(Watch):
 
     def hindrance(self) -> str | None:
         """Why no records are taken; None where they are."""
-        return None if self._door is None else self._door.hindrance
+        return "not ready" if self._door is None else self._door.hindrance
 
     def beat(self, engine: Engine, reader: Reader, answered: int) -> None:
         """Open the door, or say how far the stream has come."""
@@ -136,8 +136,8 @@ class DoorWatch(Watch):
         line = reader.source.positions()["line"]
         if not self._caught_up and line >= self._end:
             self._caught_up = True
+            self._service.stands = self._stands  # first: who asks may hear at once that the door is open
             self._door.open(list(self._waiting()))
-            self._service.stands = self._stands
         self._door.looked(line, held_back=bool(engine.held_back))
 
     def _hinder(self, why: str | None) -> None:
