@@ -34,7 +34,7 @@ def normalised(name: str) -> str:
 @pytest.mark.parametrize(
     ("folder", "extras"),
     [
-        ("streamdp", ("mcp", "metrics", "otlp", "page", "plot", "river", "sklearn", "spark")),
+        ("streamdp", ("embed", "mcp", "metrics", "otlp", "page", "plot", "river", "sklearn", "spark")),
         ("connectors", ("kafka", "parquet", "zst")),
         ("tests", ("test",)),
     ],

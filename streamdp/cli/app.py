@@ -196,6 +196,19 @@ def warm(
 
 
 @app.command()
+def embed(
+    model: Annotated[
+        str | None,
+        typer.Argument(help="a folder, package, MODULE:FUNCTION, or name of Hugging Face", metavar="MODEL"),
+    ] = None,
+) -> None:
+    """Say which embeddings of texts are here, or look at one: dimension, memory, and time a text."""
+    from streamdp.cli.embed import show_embeddings
+
+    show_embeddings(model)
+
+
+@app.command()
 @with_options
 def check(
     settings: Settings,

@@ -6,6 +6,7 @@ A new one is a line here and a file of its own. What is not here can still be na
 from __future__ import annotations
 
 import importlib
+import sys
 from collections.abc import Mapping
 from typing import Any
 
@@ -42,7 +43,9 @@ DECAYS = {
 
 
 def find(known: Mapping[str, str], name: str) -> Any:
-    """The class that a name means. Raises ValueError where it cannot be imported."""
+    """The class that a name means, maybe in the working folder. ValueError where it cannot be imported."""
+    if name not in known and "" not in sys.path:
+        sys.path.append("")  # last: no file there takes the place of a package
     module, _, attribute = known.get(name, name).partition(":")
     try:
         return getattr(importlib.import_module(module), attribute)
