@@ -23,12 +23,15 @@ from streamdp import Engine, Settings
 from streamdp.beam.looks.uniting import collect_rows
 from streamdp.likelihoods import (
     BetaBernoulli,
+    Categorical,
     DirichletMultinomial,
     Gaussian,
     HierarchicalDirichlet,
     HierarchicalPitmanYor,
     NormalInverseGamma,
+    VonMisesFisher,
 )
+from streamdp.likelihoods.vectors import add_entry
 from streamdp.story.stated import Stated
 from streamdp.story.story import Stories, Story, Theme
 from streamdp.story.themes import themes_of
@@ -104,6 +107,64 @@ def test_the_tree_of_vectors_is_the_plain_one(family: Any) -> None:
         sizes = [len(own) for own in records]
         tree = tree_of(Stated([*range(8)], sizes, family, 1.0, rows=block))
         check(tree, records, sizes, family.log_marginal, 1.0)
+
+
+def test_the_tree_of_words_and_vectors_weighs_both() -> None:
+    """The weighted gain of the vectors counts beside that of the words; some records lack a vector."""
+    sphere = VonMisesFisher(3, (2.0, 9.0), (0.0, 0.0, 1.0), 0.7)
+    family = Categorical(0.5, text=HierarchicalPitmanYor(), vector=sphere, weight=0.6)
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        base = np.append([0.0, -1.0], np.full(12, -1 / 12))
+        bags, rows, records = [], [], list[list[Any]]()
+        for k in range(8):
+            drawn, own, row = Counter[int](), list[Any](), sphere.empty_row()
+            for i in range(rng.integers(1, 5)):
+                text = Counter((2 + rng.choice(12, 4)).tolist())
+                bag = {0: 1, 1: 4} | dict(sorted(text.items(), key=lambda each: each[1]))
+                drawn.update(bag)
+                x = np.eye(3)[k % 3] + rng.normal(0.0, 0.2, 3)
+                x = None if i == 1 else x / np.linalg.norm(x)
+                if x is not None:
+                    add_entry(sphere.terms(), row, x)
+                own.append(((np.array([*bag]), np.array([*bag.values()])), x))
+            records.append(own)
+            rows.append(row)
+            bags.append(Bag.of(np.array([*drawn]), np.array([*drawn.values()])))
+
+        def marginal(given: list[Any], base: np.ndarray = base) -> float:
+            vectors = sphere.log_marginal([x for _, x in given if x is not None])
+            return family.log_marginal([bag for bag, _ in given], base) + 0.6 * vectors
+
+        sizes = [len(own) for own in records]
+        stated = Stated([*range(8)], sizes, family, 2.0, bags, np.array(rows), base)
+        check(tree_of(stated), records, sizes, marginal, 2.0)
+
+
+def test_themes_of_a_stream_know_the_vectors_beside_words() -> None:
+    """Stories of one subject share no word, but are near each other; some of two subjects share a word."""
+    rng = np.random.default_rng(3)
+    records: list[Any] = []
+    for _ in range(600):
+        subject, story = rng.integers(0, 2), rng.integers(0, 3)
+        words = [f"s{subject}t{story}w{w}" for w in rng.integers(0, 6, 8)] + 2 * [f"common{story}"]
+        vector = np.eye(16)[subject] + rng.normal(0.0, 0.1, 16)
+        records.append({"text": " ".join(words), "vector": vector.tolist()})
+    found = {}
+    for name, more in (("words", {}), ("both", {"vector_field": "vector", "vector_weight": 1.0})):
+        given = records if more else [{"text": record["text"]} for record in records]
+        engine = Engine(Settings(texts=("text",), prior="crp", concentration=20.0, **more))  # type: ignore[arg-type]
+        engine.advance(given)
+        stories = engine.stories().themed(2)
+        found[name] = [len(subjects_of(stories, theme)) for theme in stories.themes]
+        assert len(stories) == 6
+    assert found == {"words": [2, 2], "both": [1, 1]}
+
+
+def subjects_of(stories: Stories, theme: Theme) -> set[str]:
+    """The subjects of the records of a theme, by the words of titles."""
+    words = " ".join(s.title for s in stories if s.label in theme.stories).replace("=", " ").split()
+    return {word[:2] for word in words if word[0] == "s"}
 
 
 def test_a_tree_is_cut_where_asked_or_where_nothing_is_gained() -> None:

@@ -68,8 +68,9 @@ def stated_of(search: BeamSearch) -> Stated | None:
         return Stated(labels, sizes, family, concentration, rows=search.state.clusters.block[slots])
     if not isinstance(family, BagFamily) or getattr(family, "document_beta", None) is not None:
         return None
-    bags = [bag_of(search, slot) for slot in slots.tolist()]
-    return Stated(labels, sizes, family, concentration, bags, base=family.measure(search.words.learned))
+    bags, base = [bag_of(search, slot) for slot in slots.tolist()], family.measure(search.words.learned)
+    beside = None if family.of_vectors is None else search.state.clusters.beside.block[slots]
+    return Stated(labels, sizes, family, concentration, bags, beside, base)
 
 
 def follow_themes(memory: Memory, search: BeamSearch, wanted: int, *, last: bool) -> None:

@@ -14,7 +14,7 @@ MOST = 3_000
 
 
 class Stated(NamedTuple):
-    """The statistics of K stories: labels, numbers of records, and either bags of words or rows.
+    """The statistics of K stories: labels, numbers of records, and bags of words, rows, or both.
 
     ``base`` is p_w by word as a stream has learned it; None: learned from the stories. ``family`` is that of
     the clusters, ``concentration`` the weight of a new one.

@@ -3,7 +3,8 @@
 Of all pairs the one is united that raises the log joint most: by the log Bayes factor of its records under
 the model's own likelihood (agglomerative, as Heller and Ghahramani 2005), and by the ratio of the Chinese
 restaurant process, log Gamma(m + n) - log Gamma(m) - log Gamma(n) - log alpha for m and n records. Statistics
-of stories suffice; those of words are compared along the postings of the words alone.
+of stories suffice; those of words are compared along the postings of the words alone. Where stories have
+vectors beside their words, both parts are of their likelihood, the vectors' to the power of its weight.
 """
 
 from __future__ import annotations
@@ -16,16 +17,19 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from streamdp.kernels.jit import entry, generic, kernel
-from streamdp.likelihoods import BagFamily, VectorFamily
+from streamdp.likelihoods import BagFamily, Categorical, VectorFamily
 from streamdp.likelihoods.vectors import NormalFamily, log_marginal, merge, settle
 from streamdp.likelihoods.words import SharedBase
-from streamdp.offline.kernels import vectors as _vectors  # noqa: F401 - it implements what is done
-from streamdp.offline.kernels import words as _words  # noqa: F401 - to a store, and so does this
+from streamdp.offline.kernels import beside as _beside  # noqa: F401 - it implements what is done
+from streamdp.offline.kernels import vectors as _vectors  # noqa: F401 - to a store, and so does this,
+from streamdp.offline.kernels import words as _words  # and this
 from streamdp.offline.kernels.store import (
     FIRST_SLOT,
+    BesideStore,
     VectorStore,
     WordStore,
     add,
+    clear,
     group_of_slot,
     hold,
     prepare_all,
@@ -35,6 +39,8 @@ from streamdp.offline.kernels.store import (
     word_store,
 )
 from streamdp.story.stated import Stated
+
+_remove_words = kernel(_words.remove_words)
 
 
 class Tree(NamedTuple):
@@ -132,8 +138,8 @@ def _places(labels: Sequence[int], together: Mapping[int, int]) -> np.ndarray:
 
 
 def store_of(stated: Stated) -> WordStore | VectorStore:
-    """The stories, each as one record of words or as one cluster of vectors, and a slot for each."""
-    family, k = stated.family, len(stated.labels)
+    """The stories, each as one record of words or as one cluster of vectors, or both, and a slot for each."""
+    family, slots = stated.family, FIRST_SLOT + len(stated.labels)
     if isinstance(family, BagFamily):
         offsets = np.cumsum([0, *(len(bag.words) for bag in stated.bags)])
         words = np.concatenate([bag.words for bag in stated.bags]).astype(np.int32)
@@ -142,15 +148,21 @@ def store_of(stated: Stated) -> WordStore | VectorStore:
         base = stated.base
         if base is None and isinstance(family, SharedBase):
             base = family.base_of(by_word, by_story)
-        terms = family.set_terms(by_word, by_story, base)
-        return word_store(terms, offsets, words, counts, FIRST_SLOT + k)
+        terms, vectors = family.set_terms(by_word, by_story, base), None
+        if isinstance(family, Categorical) and family.vector is not None:
+            vectors = _vectors_of(family.vector, stated, slots), family.weight
+        return word_store(terms, offsets, words, counts, slots, beside=vectors)
     assert isinstance(family, VectorFamily)
+    return _vectors_of(family, stated, slots)
+
+
+def _vectors_of(family: VectorFamily, stated: Stated, slots: int) -> VectorStore:
+    """The stories, each as one cluster of vectors."""
     assert stated.rows is not None
     if isinstance(family, NormalFamily):
         family = replace(family, forget=1.0)
     rows = np.ascontiguousarray(stated.rows, np.float64)
-    nothing = np.zeros((0, family.dimension), family.dtype)
-    return vector_store(family.terms(), nothing, family.width, FIRST_SLOT + k, rows)
+    return vector_store(family.terms(), np.zeros((0, family.dimension)), family.width, slots, rows)
 
 
 @generic
@@ -165,6 +177,16 @@ def _unite_words(store: WordStore, gone: int, into: int, labels: np.ndarray) -> 
             remove(store, gone, i)
             add(store, into, i)
             labels[i] = into
+
+
+@unite_slots.of(BesideStore)
+def _unite_both(store: BesideStore, gone: int, into: int, labels: np.ndarray) -> None:
+    for i in range(labels.shape[0]):
+        if labels[i] == gone:
+            _remove_words(store, gone, i)
+            add(store, into, i)
+            labels[i] = into
+    clear(store.beside, gone)
 
 
 @unite_slots.of(VectorStore)
@@ -242,7 +264,7 @@ def weigh_all(store: Any, work: Work, log_alpha: float) -> None:
     for k in range(n):
         begin(store, FIRST_SLOT + k, k)
     for k in range(n):
-        _weigh(store, work, log_alpha, k, n)
+        _weigh(store, work, log_alpha, k, k)
 
 
 @entry
