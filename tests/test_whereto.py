@@ -63,6 +63,54 @@ def test_what_a_word_adds_is_the_difference_without_it(engine: Engine) -> None:
     assert [nats for _, nats in best.words] == sorted((nats for _, nats in best.words), reverse=True)
 
 
+def test_meaning_is_a_reason_and_words_are_weighed_beside_it() -> None:
+    """Of a text with a vector: what the vector adds, and each word what it adds while the vector stays."""
+    rng = np.random.default_rng(1)
+    topics = (("refund", "money", "back"), ("storm", "coast", "flood"))
+
+    def record(topic: int, words: int) -> dict[str, object]:
+        vector = np.eye(16)[topic] + rng.normal(0.0, 0.15, 16)
+        return {"text": " ".join(rng.choice(topics[topic], words)), "vector": vector.tolist()}
+
+    engine = Engine(Settings(texts=("text",), vector_field="vector", vector_weight=0.3, prior="crp"))
+    engine.advance([record(i % 2, 4) for i in range(200)])
+    assert engine.search is not None
+    assert engine._stream.encoder is not None
+    slots = engine.search.head_slots()
+    labels = engine.search.state.lineages.rows["label"][engine.search.state.pool.slots["lineage"][slots]]
+    asked = {"text": "refund money unheard", "vector": record(0, 1)["vector"]}
+    found = engine.whereto(asked)  # type: ignore[arg-type]
+    assert not isinstance(found, Reject)
+    best = next(each for each in found if each.cluster >= 0)
+    column = int(np.flatnonzero(labels == best.cluster)[0])
+
+    def log_ratio(value: dict[str, object]) -> float:
+        assert engine.search is not None
+        assert engine._stream.encoder is not None
+        encoder = engine._stream.encoder.for_scoring()
+        encoder.add(headlines(1, 1)[0].__class__(value, {}))  # type: ignore[arg-type]
+        logs = engine.search.weigh(encoder.take(np.array([0.0])), slots)[1][0]
+        return float(logs[column] - logs[-1])
+
+    said = dict(best.words)
+    assert set(said) == {"meaning", "text=refund", "text=money"}
+    assert [*said.values()] == sorted(said.values(), reverse=True)
+    without = {
+        "meaning": {"text": asked["text"]},
+        "text=refund": asked | {"text": "money unheard"},
+        "text=money": asked | {"text": "refund unheard"},
+    }
+    for reason, value in without.items():
+        assert said[reason] == pytest.approx(log_ratio(asked) - log_ratio(value), abs=0.006)
+    assert said["meaning"] > 0.0
+    alone = engine.whereto({"text": "unheard", "vector": asked["vector"]})  # type: ignore[arg-type]
+    assert not isinstance(alone, Reject)
+    assert [word for each in alone for word, _ in each.words] == ["meaning"]
+    bare = engine.whereto({"text": "refund"})  # type: ignore[arg-type]
+    assert not isinstance(bare, Reject)
+    assert {word for each in bare for word, _ in each.words} == {"text=refund"}
+
+
 def test_vectors_lines_and_what_cannot_be_weighed() -> None:
     rng = np.random.default_rng(0)
     vectors = Engine(Settings(warmup=20))

@@ -17,7 +17,7 @@ from streamdp.beam.search import BeamSearch
 from streamdp.encode.batch import Batch
 from streamdp.encode.vocabulary import is_erased
 from streamdp.likelihoods import VectorFamily
-from streamdp.likelihoods.categorical import RECORD, FieldsLearned
+from streamdp.likelihoods.categorical import FIELD, RECORD, FieldsLearned
 from streamdp.records import RENAMED, TITLED, TURNS, ClusterSummary, Event
 from streamdp.state.retained import Retained
 
@@ -239,12 +239,16 @@ MOST_WORDS = 40
 TELLING = 5
 """Words that are given of each cluster."""
 
+MEANING = "meaning"
+"""What stands among the words of a candidate for the vector beside them."""
+
 
 class Candidate(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     """A cluster that a record may belong to; ``cluster`` is -1 for a new one.
 
     ``probability`` is as in an assignment; ``words`` are those that speak for the cluster most, each with by
     how many nats it does: how much more it adds to the record's log predictive there than in a new cluster.
+    A vector beside them is one of them, called ``meaning``.
     """
 
     cluster: int
@@ -261,35 +265,44 @@ def candidates(
     ((shares,), logs) = search.weigh(batch, slots)
     best = np.lexsort((np.append(labels, -1), -shares))[:most]
     best = best[shares[best] > 0.0]
-    numbers, gains = np.zeros(0, np.int64), np.zeros((0, len(best)))
+    names, gains = list[str | None](), np.zeros((0, len(best)))
     if words is not None:
-        numbers, gains = _gains(search, batch, slots, logs)
+        names, gains = _gains(search, batch, words, slots, logs)
         gains = gains[:, best]
     found = []
     for column, j in enumerate(best.tolist()):
         new, speaking = j == len(slots), list[tuple[str, float]]()
-        if words is not None and not new:
-            for i in np.argsort(-gains[:, column], kind="stable")[:TELLING].tolist():
-                word = words[numbers[i]] if numbers[i] < len(words) else None
-                if word is not None and not is_erased(word) and gains[i, column] > 0.0:
-                    speaking.append((word, round(float(gains[i, column]), 2)))
+        for i in [] if new else np.argsort(-gains[:, column], kind="stable")[:TELLING].tolist():
+            name = names[i]
+            if name is not None and not is_erased(name) and gains[i, column] > 0.0:
+                speaking.append((name, round(float(gains[i, column]), 2)))
         label = -1 if new else int(labels[j])
         found.append(Candidate(cluster=label, probability=round(float(shares[j]), 6), words=speaking))
     return found
 
 
 def _gains(
-    search: BeamSearch, batch: Batch, slots: np.ndarray, logs: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
+    search: BeamSearch, batch: Batch, words: Sequence[str | None], slots: np.ndarray, logs: np.ndarray
+) -> tuple[list[str | None], np.ndarray]:
     """By word and cluster: what the log predictive loses without the word, beside that of a new cluster.
 
-    ``logs`` are the log predictives of the complete record, shape (1, slots + 1).
+    The last is the vector's, where the record has one. ``logs`` are the log predictives of the complete
+    record, shape (1, slots + 1).
     """
-    numbers, counts = batch.words[:MOST_WORDS], batch.counts
-    if len(batch.words) < 2:
-        return numbers, logs - logs[:, -1:]
-    keep = [np.arange(len(batch.words)) != i for i in range(len(numbers))]
+    learned, places = search.words.learned, np.arange(len(batch.words))
+    if isinstance(learned, FieldsLearned):  # the words of fields stand for no value
+        places = places[learned.field[batch.words] != FIELD]
+    numbers = batch.words[places[:MOST_WORDS]].tolist()
+    names = [words[i] if i < len(words) else None for i in numbers]
+    keep = [np.delete(np.arange(len(batch.words)), i) for i in places[:MOST_WORDS]]
+    vectors = batch.vectors
+    if len(batch.words) < 2 and vectors is None:
+        return names, logs - logs[:, -1:]
+    if vectors is not None:
+        names, keep = [*names, MEANING], [*keep, np.arange(len(batch.words))]
+        vectors = np.repeat(vectors, len(keep), axis=0)
+        vectors[-1] = np.nan
     times = None if batch.times is None else np.repeat(batch.times, len(keep))
-    without = Batch.of_words([(batch.words[k], counts[k]) for k in keep], times)
-    gain = logs - search.weigh(without, slots)[1]
-    return numbers, np.nan_to_num(gain - gain[:, -1:], nan=0.0, posinf=0.0, neginf=0.0)
+    without = Batch.of_words([(batch.words[k], batch.counts[k]) for k in keep], times)
+    gain = logs - search.weigh(msgspec.structs.replace(without, vectors=vectors), slots)[1]
+    return names, np.nan_to_num(gain - gain[:, -1:], nan=0.0, posinf=0.0, neginf=0.0)
