@@ -250,6 +250,42 @@ def test_titles_and_renames_do_not_depend_on_batches_or_on_being_dumped() -> Non
     assert parts.stories() == whole.stories()
 
 
+def test_a_text_that_is_the_only_field_has_keywords_as_texts_have() -> None:
+    texts = [str(record.value) for record in topical(600, 3, drift=False)[0]]
+    engine = Engine(Settings(texts=("text",)))
+    engine.advance([{"text": text} for text in texts])
+    labels, ids = engine.lately()[0].tolist(), dict[str, int]()
+    held: dict[int, Counter[int]] = {label: Counter() for label in labels}
+    for label, text in zip(labels, texts, strict=True):
+        held[label].update(ids.setdefault(word, len(ids)) for word in text.lower().split())
+    bags = {k: Bag.of(np.array([*own]), np.array([*own.values()])) for k, own in held.items()}
+    elsewhere, names = Elsewhere.of([*bags.values()], len(ids)), [*ids]
+    stories = {story.label: story for story in engine.stories()}
+    expected = {label: {names[i] for i in keywords(bags[label], elsewhere, 99)} for label in stories}
+    assert sum(map(bool, expected.values())) > 3
+    for label, story in stories.items():
+        assert len(story.keywords) == min(len(expected[label]), 6) or not expected[label]
+        if expected[label]:
+            assert {word.removeprefix("text=") for word in story.keywords} <= expected[label]
+
+
+def test_a_title_is_near_in_words_and_in_meaning() -> None:
+    """Of texts with as typical words that is the title which lies nearest to the rest of its story."""
+    rng = np.random.default_rng(0)
+    titles = {}
+    for nearest in (1, 511):
+        vectors = np.eye(8)[0] + rng.normal(0.0, 0.3, (512, 8))
+        vectors[nearest] = np.eye(8)[0]
+        texts = [f"storm coast w{i}" for i in range(512)]
+        records = [{"text": t, "vector": v.tolist()} for t, v in zip(texts, vectors, strict=True)]
+        settings = Settings(prior="crp", concentration=1e-6, texts=("text",), vector_field="vector")
+        engine = Engine(settings)
+        engine.advance(records)
+        (story,) = engine.stories()
+        titles[nearest] = story.title
+    assert titles == {1: "storm coast w1", 511: "storm coast w511"}
+
+
 def test_stories_say_what_there_is() -> None:
     engine = Engine(with_events=True)
     engine.advance(generated(2600))

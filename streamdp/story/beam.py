@@ -14,8 +14,9 @@ from streamdp.beam.looks.review import labels_of
 from streamdp.beam.search import BeamSearch
 from streamdp.encode.batch import Batch, Labelled
 from streamdp.encode.vocabulary import is_erased
-from streamdp.likelihoods import BagFamily, VectorFamily
-from streamdp.likelihoods.categorical import FieldsLearned
+from streamdp.likelihoods import BagFamily, Categorical, VectorFamily
+from streamdp.likelihoods.categorical import FieldsLearned, worded_by
+from streamdp.likelihoods.vectors import log_marginal_entry, remove_entry
 from streamdp.records import RENAMED, TITLED, Event
 from streamdp.state.retained import Retained
 from streamdp.story.memory import Memory
@@ -43,13 +44,31 @@ def bag_of(search: BeamSearch, *slots: int) -> Bag:
     return Bag.of(own + np.repeat(np.arange(len(which)) * width, lengths), counts)
 
 
+def _spoken(search: BeamSearch) -> np.ndarray:
+    """Which words are said in texts, by id: all, or those of the only field where that is a text.
+
+    Of records of categories, none.
+    """
+    learned = search.words.learned
+    if not isinstance(learned, FieldsLearned):
+        return np.ones(len(learned.counts), bool)
+    texts = worded_by(search.model.family, learned.field)
+    return np.asarray(texts & (learned.field[~texts] < 0).all())
+
+
+def _only(bag: Bag, spoken: np.ndarray) -> Bag:
+    """The words of a bag that are said in texts."""
+    own = spoken[bag.words % len(spoken)]
+    return Bag(bag.words[own], bag.counts[own])
+
+
 def keywords_of(search: BeamSearch, words: Sequence[str | None] | None) -> dict[int, list[str]]:
     """The keywords of the live clusters of the best hypothesis, by label; none where there are no words."""
-    if words is None or isinstance(search.words.learned, FieldsLearned):
+    if words is None or not (spoken := _spoken(search)).any():
         return {}  # of categories, the telling values say it
     slots = search.head_slots()
     labels = labels_of(search, slots).tolist()
-    bags = [bag_of(search, slot) for slot in slots.tolist()]
+    bags = [_only(bag_of(search, slot), spoken) for slot in slots.tolist()]
     elsewhere = Elsewhere.of(bags, len(search.words.learned.counts))
     return {
         label: [words[i] or "" for i in keywords(bag, elsewhere) if not is_erased(words[i])]
@@ -153,15 +172,47 @@ def _typical(
         return found
     if search.sparse:
         records = held.batch.take(np.array([at for _, _, at in own]))
-        words, counts, lengths = records.words, records.counts, records.lengths
-        bag, base = bag_of(search, *(slots[label] for label in asked)), Base.of(search.words.learned.counts)
         which = np.array([i for i, _, _ in own])
-        numbers = typicality(bag, words, counts, lengths, base, which).tolist()
+        numbers = _typicality(search, [slots[label] for label in asked], records, which).tolist()
     else:
         numbers = [_nearness(search, slots[label], held.batch, at) for _, label, at in own]
     for (_, label, at), number in zip(own, numbers, strict=True):
         found[label][held.first + at] = number
     return found
+
+
+def _typicality(search: BeamSearch, slots: list[int], records: Batch, which: np.ndarray) -> np.ndarray:
+    """How typical records are of the clusters in slots, the i-th of that of number ``which[i]``.
+
+    Nats by token of the words, and those that a vector beside them adds by token of a mean record there.
+    """
+    bag, spoken, learned = bag_of(search, *slots), _spoken(search), search.words.learned.counts
+    words, counts, rows = records.words, records.counts, records.rows
+    if spoken.any():
+        bag, own, learned = _only(bag, spoken), spoken[words], learned * spoken
+        words, counts, rows = words[own], counts[own], rows[own]
+    lengths = np.bincount(rows, minlength=records.size)
+    found = typicality(bag, words, counts, lengths, Base.of(learned), which)
+    found[lengths == 0] = -np.inf  # what says nothing is no title
+    if records.vectors is not None:
+        tokens, sizes = search.words.inverted.tokens, search.state.pool.slots["size"]
+        for i, slot in enumerate(slots[k] for k in which.tolist()):
+            share = sizes[slot] / max(int(tokens[slot]), 1)
+            found[i] += share * _meant(search, slot, records.vectors[i])
+    return found
+
+
+def _meant(search: BeamSearch, slot: int, vector: np.ndarray) -> float:
+    """What a record's vector adds to its log predictive in its cluster, without it, beside a new one."""
+    family, row = search.likelihood, search.state.clusters.beside.block[slot]
+    assert isinstance(family, Categorical)
+    assert family.vector is not None
+    if np.isnan(vector[0]) or row[family.vector.parts["count"]] < 2:
+        return 0.0
+    terms, left = family.vector.terms(), row.copy()
+    remove_entry(terms, left, vector)
+    nats = log_marginal_entry(terms, row) - log_marginal_entry(terms, left)
+    return family.weight * (nats - family.vector.log_marginal([vector]))
 
 
 def _nearness(search: BeamSearch, slot: int, batch: Batch, at: int) -> float:
