@@ -13,6 +13,8 @@ import numpy as np
 import pytest
 from commands import fail, go_on_killed, start, succeed, wait_for_size
 from feeds import texts
+from hypothesis import given
+from hypothesis import strategies as st
 from models import NORTH, beside, pair, shaped
 from oracle import vector_families as va
 from oracle.enumeration import partitions
@@ -25,6 +27,7 @@ from streamdp.beam.data.pool import ALIVE
 from streamdp.beam.data.state import Incoming
 from streamdp.beam.step.clusters import bag_of_slot, hide_slot, leave_class, score_record, value_of
 from streamdp.encode.batch import Batch
+from streamdp.encode.beside import STEP, VectorBeside
 from streamdp.encode.encoders import decoder_of
 from streamdp.errors import ConfigError, StreamdpError
 from streamdp.estimators.stored import _made
@@ -235,10 +238,10 @@ def test_a_lacking_vector_says_nothing() -> None:
     more: dict[str, Any] = {"texts": ("title",), "concentration": 1e-3}
     engine, plain_engine = Engine(Settings(vector_field="embedding", **more)), Engine(Settings(**more))
     first = {"title": "storm rain"}
-    records = [{**first, "embedding": [1.0, 0.0]}, first, first]
-    plain_engine.advance([first] * 3)
+    records = [{**first, "embedding": [-1.0 if i % 3 == 0 else 1.0, 0.0]} for i in range(60)] + [first] * 2
+    plain_engine.advance([first] * 62)
     lines = engine.advance(records).assignments
-    assert lines[0].cluster == lines[1].cluster == lines[2].cluster
+    assert {line.cluster for line in lines} == {0}
     assert engine.clusters()[0].words == plain_engine.clusters()[0].words
     lone, theirs = engine.score([first]).assignments[0], plain_engine.score([first]).assignments[0]
     assert lone.log_predictive == pytest.approx(theirs.log_predictive, rel=1e-12)
@@ -278,15 +281,61 @@ def test_a_set_is_fitted() -> None:
 
 def test_erased_records_leave_no_vector_behind() -> None:
     engine = Engine(SETTINGS)
-    engine.advance([Record(plain(r, {}).value, {}, id=str(i)) for i, r in enumerate(tickets(20))])  # type: ignore[union-attr]
+    engine.advance([Record(plain(r, {}).value, {}, id=str(i)) for i, r in enumerate(tickets(40))])  # type: ignore[union-attr]
     held = engine.retained()
     assert held is not None
-    assert not np.isnan(held.batch.vectors[3]).any()  # type: ignore[index]
-    engine._stream.retained.erase([3], np.ones(1000))
+    assert not np.isnan(held.batch.vectors[33]).any()  # type: ignore[index]
+    engine._stream.retained.erase([33], np.ones(1000))
     left = engine.retained()
     assert left is not None
-    assert np.isnan(left.batch.vectors[3]).all()  # type: ignore[index]
-    assert not np.isnan(left.batch.vectors[4]).any()  # type: ignore[index]
+    assert np.isnan(left.batch.vectors[33]).all()  # type: ignore[index]
+    assert not np.isnan(left.batch.vectors[34]).any()  # type: ignore[index]
+
+
+# ---------------------------------------------------------------- the centre
+
+
+@given(
+    st.lists(st.integers(0, 120), max_size=4),
+    st.integers(0, 2**32 - 1),
+)
+def test_the_centre_follows_the_stream_however_it_is_cut(cuts: list[int], seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    rows = rng.normal(size=(120, 3)) + np.linspace(0.0, 4.0, 120)[:, np.newaxis] * [1.0, 0.0, 0.0]
+    rows[rng.random(120) < 0.2] = np.nan
+    whole, parts = VectorBeside("", 3), VectorBeside("", 3)
+    whole.extend(rows)
+    together, found = whole.take(learns=True), list[np.ndarray]()
+    for a, b in itertools.pairwise([0, *sorted(cuts), 120]):
+        parts.extend(rows[a:b])
+        found.append(parts.take(learns=True))
+        stored = parts.dump()
+        parts = VectorBeside("", 3)
+        parts.load(stored)
+    np.testing.assert_array_equal(np.concatenate(found), together)
+    units, mean = rows / np.sqrt(np.square(rows).sum(axis=1, keepdims=True)), np.zeros(3)
+    come = list[int]()
+    for i in range(120):
+        if not np.isnan(rows[i, 0]):
+            come.append(i)
+            if len(come) % STEP == 0:
+                mean = units[come].mean(axis=0)
+        seen = (
+            (units[i] - mean) / np.linalg.norm(units[i] - mean) if len(come) >= STEP else np.full(3, np.nan)
+        )
+        np.testing.assert_allclose(together[i], seen, rtol=1e-5, atol=1e-6)
+
+
+def test_a_vector_by_itself_parts_a_stream_whose_vectors_lie_in_a_cone() -> None:
+    rng = np.random.default_rng(3)
+    topics = rng.normal(size=(5, 24)) + 8.0 * np.eye(24)[0]
+    truth = rng.integers(5, size=800)
+    rows = topics[truth] + 0.2 * rng.normal(size=(800, 24))
+    settings = Settings(texts=("title",), vector_field="embedding", vector_weight=1.0)
+    engine = Engine(settings)
+    answers = engine.advance([{"title": "", "embedding": row} for row in rows.tolist()])
+    last = {line.seq: line.cluster for line in answers.assignments}
+    assert agreement([last[i] for i in range(100, 800)], truth[100:].tolist()).nmi > 0.9
 
 
 # ---------------------------------------------------------------- from Python

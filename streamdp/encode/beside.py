@@ -1,52 +1,148 @@
-"""The vectors of records that have one beside their other fields."""
+"""The vectors of records that have one beside their words: scaled, and centred where the stream is."""
 
 from __future__ import annotations
 
-from typing import Any
+import math
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
 
+from streamdp.encode.batch import Batch
 from streamdp.encode.order import refuse
 from streamdp.encode.vector_encoder import VectorEncoder
 from streamdp.errors import ConfigError, Exit
+from streamdp.kernels.jit import Bound, entry
+from streamdp.kernels.sound import finite, require
 from streamdp.likelihoods.base import Moments
+from streamdp.likelihoods.vectors import has_vector
 from streamdp.records import Record, Reject
 
 LONGEST = 1 << 17
 """Numbers of a vector at most: every cluster holds twice as many."""
 
+STEP = 25
+"""Vectors after which the centre moves; as many must have come before there is one."""
+
+LEAST = 1e-12
+"""Squared distance from the centre, below which a vector has no direction."""
+
+LASTING = 10_000.0
+"""Vectors that the centre is the mean of, at most: older ones count for less and less."""
+
+
+class Seen(NamedTuple):
+    """What a centre knows of the vectors that have come."""
+
+    total: np.ndarray  # float64[D]
+    mean: np.ndarray  # float64[D]
+    counts: np.ndarray  # float64[3] how many the total counts, how many have come, and 1 once there is a mean
+
+
+@entry
+def centre_rows(seen: Seen, learns: bool, rows: np.ndarray) -> None:
+    """Turn vectors of length one, shape (n, D), into what is seen from the centre: of length one, or NaN."""
+    total, mean, count = seen.total, seen.mean, seen.counts
+    size = mean.shape[0]
+    for i in range(rows.shape[0]):
+        x, length = rows[i], 0.0
+        if not has_vector(x):
+            continue
+        if learns:
+            for d in range(size):
+                total[d] += x[d]
+            count[0] += 1.0
+            count[1] += 1.0
+            if count[1] % STEP == 0.0:
+                count[2] = 1.0
+                for d in range(size):
+                    mean[d] = total[d] / count[0]
+                if count[0] > LASTING:
+                    for d in range(size):
+                        total[d] *= LASTING / count[0]
+                    count[0] = LASTING
+        for d in range(size):
+            x[d] -= mean[d]
+            length += x[d] * x[d]
+        apart = count[2] > 0.0 and length > LEAST
+        for d in range(size):
+            x[d] = np.float64(np.float32(x[d] / math.sqrt(length))) if apart else math.nan
+
+
+class Centre:
+    """The mean direction of a stream's vectors, from which all are seen; it follows the stream.
+
+    Embeddings lie in a cone: without a centre all seem near each other. It moves at fixed numbers of records,
+    and is state: the same records are seen from the same centres, however they come in batches. A vector stays
+    as it was seen when it came. Until there is a centre a record has no vector.
+    """
+
+    def __init__(self, dimension: int) -> None:
+        self._seen = Seen(np.zeros(dimension), np.zeros(dimension), np.zeros(3))
+        self._see = Bound(centre_rows)
+
+    @property
+    def known(self) -> bool:
+        """Whether there is one."""
+        return bool(self._seen.counts[2])
+
+    def begin(self, rows: np.ndarray) -> None:
+        """Learn of vectors that wait, before any of them is seen."""
+        there = rows[~np.isnan(rows[:, 0])]
+        self._seen.total[:] = there.sum(axis=0)
+        self._seen.counts[:] = len(there), len(there), 1
+        self._seen.mean[:] = self._seen.total / len(there)
+
+    def see(self, rows: np.ndarray, *, learns: bool) -> None:
+        """Turn vectors of length one, shape (n, D), into what is seen from the centre, which learns of them."""
+        self._see((self._seen,), learns, rows)
+
+    def dump(self) -> dict[str, Any]:
+        """Everything, as plain values."""
+        return {name: array.tobytes() for name, array in self._seen._asdict().items()}
+
+    def load(self, stored: Mapping[str, bytes]) -> None:
+        """The inverse of :meth:`dump`. Raises UnsoundError."""
+        for name, array in self._seen._asdict().items():
+            require(len(stored[name]) == array.nbytes, "a centre of another length")
+            array[:] = np.frombuffer(stored[name], np.float64)
+            finite(array, "the centre")
+        require((self._seen.counts >= 0.0).all(), "a count of vectors is below 0")
+
 
 class VectorBeside:
-    """One field of vectors, scaled to length one; a record that lacks it has a row of NaN.
+    """The vector of each record, scaled to length one and seen from the centre; NaN for a record without one.
 
     Parameters
     ----------
     field
-        Its name.
+        The name of the field that holds it; none where it is made of the text.
     dimension
         D; None: that of the first vector that comes.
     """
 
     def __init__(self, field: str, dimension: int | None = None) -> None:
         self.field = field
-        self._rows: VectorEncoder | None = None
-        self._lacking = 0  # records without a vector, before any had one
+        self._read: VectorEncoder | None = None
+        self._centre: Centre | None = None
+        self._rows: list[np.ndarray] = []
+        self._counted = 0  # rows of which the centre has learned
         if dimension is not None:
-            self._rows = VectorEncoder(dimension, None, normalise=True)
+            self._begin(dimension)
+
+    def _begin(self, dimension: int) -> None:
+        self._read, self._centre = VectorEncoder(dimension, None, normalise=True), Centre(dimension)
 
     @property
     def dimension(self) -> int | None:
         """D; None while there was no vector."""
-        return None if self._rows is None else self._rows.dimension
+        return None if self._read is None else self._read.dimension
 
     def add(self, record: Record, found: Any) -> Reject | None:
         """Append the vector that a record has, None for none; or say what is wrong with it."""
         if found is None:
-            if self._rows is None:
-                self._lacking += 1
-            else:
-                self._rows.rows.append(np.full(self._rows.dimension, np.nan))
+            self._rows.append(_LACKING)
             return None
         if not isinstance(found, list) or not found:
             detail = f"field {self.field!r} is no array of numbers: {found!r:.60}"
@@ -54,30 +150,73 @@ class VectorBeside:
         if len(found) > LONGEST:
             detail = f"field {self.field!r} has {len(found):,} numbers; at most {LONGEST:,} are taken"
             return refuse(record, "too_large", detail)
-        rows = self._rows or VectorEncoder(len(found), None, normalise=True)
-        refused = rows.add(msgspec.structs.replace(record, value=found))
+        read = self._read or VectorEncoder(len(found), None, normalise=True)
+        refused = read.add(msgspec.structs.replace(record, value=found))
         if refused is not None:
             detail = f"field {self.field!r}: {refused.detail}"
             return msgspec.structs.replace(refused, detail=detail)
-        if self._rows is None:
-            self._rows = rows
-            rows.rows = [*np.full((self._lacking, rows.dimension), np.nan), *rows.rows]
+        if self._read is None:
+            self._begin(len(found))
+        self._rows.append(np.asarray(read.rows.pop()))
         return None
 
-    @property
-    def moments(self) -> Moments:
+    def extend(self, rows: np.ndarray) -> None:
+        """Append vectors of any length, shape (n, D), of zeros or NaN where a record has none."""
+        lengths = np.sqrt(np.square(rows, dtype=np.float64).sum(axis=1, keepdims=True))
+        self._rows += [*np.where(lengths > 0.0, rows / np.maximum(lengths, 1e-300), np.nan)]
+
+    def learn(self) -> Moments:
         """What its family is made from: nothing but how long vectors are. ConfigError where none has come."""
-        if self._rows is None:
+        if self._centre is None or self.dimension is None:
             raise ConfigError(
-                f"vector_field: none of the first {self._lacking:,} records has a field {self.field!r}: is "
+                f"vector_field: none of the first {len(self._rows):,} records has a field {self.field!r}: is "
                 "it called so? A larger --warmup waits for more",
                 Exit.BAD_DATA,
             )
-        return Moments.of(np.zeros((1, self._rows.dimension)))
+        if not self._centre.known and sum(len(row) > 0 for row in self._rows) >= STEP:
+            self._centre.begin(self._array())
+            self._counted = len(self._rows)
+        return Moments.of(np.zeros((1, self.dimension)))
 
-    def take(self, times: np.ndarray) -> np.ndarray:
-        """The rows of the batch, shape (n, D); a new one is begun."""
-        assert self._rows is not None
-        rows = self._rows.take(times).vectors
-        assert rows is not None
+    def _array(self) -> np.ndarray:
+        assert self.dimension is not None
+        found = np.full((len(self._rows), self.dimension), np.nan)
+        for i, row in enumerate(self._rows):
+            if len(row):
+                found[i] = row
+        return found
+
+    def take(self, *, learns: bool) -> np.ndarray:
+        """The vectors of the batch, shape (n, D); a new one is begun."""
+        assert self._centre is not None
+        rows = self._array()
+        self._centre.see(rows[: self._counted], learns=False)
+        self._centre.see(rows[self._counted :], learns=learns)
+        self._rows, self._counted = [], 0
         return rows
+
+    def for_scoring(self) -> VectorBeside:
+        """One with a batch of its own, from the same centre, that learns nothing."""
+        made = VectorBeside(self.field, self.dimension)
+        made._centre = self._centre
+        return made
+
+    @staticmethod
+    def parts(batch: Batch, tokens: np.ndarray) -> np.ndarray:
+        """How many values and words each record of fields has, and numbers of its vector."""
+        parts = np.asarray((tokens - 1) // 2)
+        assert batch.vectors is not None
+        return np.asarray(parts + batch.vectors.shape[1] * ~np.isnan(batch.vectors[:, 0]))
+
+    def dump(self) -> dict[str, Any] | None:
+        """The centre, as plain values; None while there is none."""
+        return None if self._centre is None else self._centre.dump()
+
+    def load(self, stored: Mapping[str, bytes] | None) -> None:
+        """The inverse of :meth:`dump`. Raises UnsoundError."""
+        require((stored is None) == (self._centre is None), "a centre without vectors, or none with them")
+        if stored is not None and self._centre is not None:
+            self._centre.load(stored)
+
+
+_LACKING = np.zeros(0)

@@ -175,7 +175,6 @@ class CategoryEncoder(BagEncoder):
         self._waiting: list[tuple[dict[str, Any], dict[str, float], list[str]]] = []
         self._intervals: dict[str, Intervals] | None = None if names.numbers or names.vectors else {}
         self.beside = VectorBeside(names.vectors[0], dimension) if names.vectors else None
-        """The vectors of the records, where they have any."""
         if cuts is not None:
             self._intervals = {name: Intervals(_escaped(name), found) for name, found in cuts.items()}
 
@@ -194,7 +193,7 @@ class CategoryEncoder(BagEncoder):
 
         Returns what the family of the vector beside them is made from, None where there is none.
         """
-        moments = None if self.beside is None else self.beside.moments
+        moments = None if self.beside is None else self.beside.learn()
         if self._intervals is None:
             found: dict[str, list[float]] = {name: [] for name in self.names.numbers}
             for _, numbers, _ in self._waiting:
@@ -209,7 +208,9 @@ class CategoryEncoder(BagEncoder):
     def take(self, times: np.ndarray) -> Batch:
         """The batch, with the event time of each of its records; a new one is begun."""
         batch = super().take(times)
-        return batch if self.beside is None else replace(batch, vectors=self.beside.take(times))
+        if self.beside is None:
+            return batch
+        return replace(batch, vectors=self.beside.take(learns=not self.frozen))
 
     def add_all(self, records: Iterable[Record]) -> list[Reject | None]:
         """Append records to the batch, or say of each why it cannot be clustered."""
@@ -308,18 +309,13 @@ class CategoryEncoder(BagEncoder):
 
     def parts(self, batch: Batch, tokens: np.ndarray) -> np.ndarray:
         """The values and words of each record, and the numbers of its vector."""
-        parts = np.asarray((tokens - 1) // 2)
-        if batch.vectors is not None:
-            parts += batch.vectors.shape[1] * ~np.isnan(batch.vectors[:, 0])
-        return parts
+        return np.asarray((tokens - 1) // 2) if self.beside is None else self.beside.parts(batch, tokens)
 
     def for_scoring(self) -> CategoryEncoder:
         """An encoder that knows the same fields and values and learns none."""
         names, tokenizer = self.names, self.tokenizer
-        dimension = None if self.beside is None else self.beside.dimension
-        made = CategoryEncoder(
-            self.vocabulary, names, tokenizer, self.cuts, self.stop_words, dimension=dimension, frozen=True
-        )
+        made = CategoryEncoder(self.vocabulary, names, tokenizer, self.cuts, self.stop_words, frozen=True)
+        made.beside = None if self.beside is None else self.beside.for_scoring()
         made.stops.seen[:] = self.stops.seen
         return made
 
@@ -339,6 +335,7 @@ class CategoryEncoder(BagEncoder):
         }
         if self.beside is not None:
             stored |= {"names": tuple(self.names), "dimension": self.beside.dimension}
+            stored["centre"] = self.beside.dump()
         return stored
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
@@ -13,6 +13,8 @@ from streamdp.decode.decoder import Decoder, Format
 from streamdp.encode.batch import Batch
 from streamdp.encode.beside import LONGEST as LONGEST_VECTOR
 from streamdp.encode.category_encoder import EVERY, CategoryEncoder, sound_cuts
+from streamdp.encode.embedded import EmbeddedTexts
+from streamdp.encode.embedding import Embedding, load_embedding
 from streamdp.encode.order import ReorderBuffer, refuse
 from streamdp.encode.stop_words import LANGUAGES
 from streamdp.encode.text import Tokenizer
@@ -58,6 +60,10 @@ def load_encoder(stored: dict[str, Any], settings: Settings) -> Encoder:
         encoder = CategoryEncoder(
             vocabulary, names, tokenizer, stored["cuts"], settings.stop_words, dimension=dimension
         )
+    elif settings.embed is not None:
+        embedding = load_embedding(settings.embed)
+        check_model(embedding, stored.get("model"))
+        encoder = EmbeddedTexts(embedding, tokenizer, vocabulary, settings.stop_words)
     else:
         require(stored["kind"] == "words", "records of another kind")
         encoder = WordEncoder(tokenizer, vocabulary, settings.stop_words)
@@ -65,7 +71,23 @@ def load_encoder(stored: dict[str, Any], settings: Settings) -> Encoder:
     require(len(languages) <= len(LANGUAGES) + 1, "stop words of more languages than there are")
     require(all(type(n) is int and 0 <= n < 1 << 62 for n in languages), "a count of stop words")
     encoder.resume(languages)
+    if encoder.beside is not None:
+        encoder.beside.load(stored.get("centre"))
     return encoder
+
+
+def check_model(embedding: Embedding, known: Mapping[str, str] | None) -> None:
+    """Raise ConfigError unless a stream goes on with the model that it began with."""
+    if (
+        known is None
+        or known["digest"] != embedding.digest
+        or (embedding.from_function and known["name"] != embedding.name)
+    ):
+        before = "without a model" if known is None else f"with the model {known['name']}"
+        raise ConfigError(
+            f"embed: the state was made {before}, and its vectors cannot be compared with those of "
+            f"{embedding.name}: give --embed as it was, or begin with another --state"
+        )
 
 
 DECAY_SCALE = 400.0
@@ -150,6 +172,9 @@ def choose_encoder(record: Record, settings: Settings, sparse: bool | None) -> E
         if settings.vocabulary_size is not None:
             most = min(most, settings.vocabulary_size)
         vocabulary = Vocabulary(most, Shares.of(settings).words)
+        if settings.embed is not None:
+            embedding = load_embedding(settings.embed)
+            return EmbeddedTexts(embedding, tokenizer_of(settings), vocabulary, settings.stop_words)
         return WordEncoder(tokenizer_of(settings), vocabulary, settings.stop_words)
     if text or categories:
         what = "a text" if text else "categories"
@@ -249,8 +274,7 @@ def _check_dimension(dimension: Any, names: Any, moments: Moments | None) -> Non
 def check_encoder(encoder: Encoder | None, moments: Moments | None) -> None:
     """Raise UnsoundError unless an encoder is sound, and goes with the moments of vectors."""
     if isinstance(encoder, BagEncoder):
-        beside = isinstance(encoder, CategoryEncoder) and encoder.beside is not None
-        require(beside or moments is None, "words with moments")
+        require(encoder.beside is not None or moments is None, "words with moments")
         _check_vocabulary(encoder.vocabulary)
         if isinstance(encoder, CategoryEncoder):
             _check_fields(encoder)

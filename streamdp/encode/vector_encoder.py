@@ -35,6 +35,7 @@ class VectorEncoder:
 
     sparse = False
     vocabulary = None
+    beside = None
     waits = True
     kind: ClassVar[Kind] = "vectors"
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from streamdp.encode.bags import languages_left_out, new_stops, sight
 from streamdp.encode.batch import BagArrays, Batch, join_bags
+from streamdp.encode.beside import VectorBeside
 from streamdp.encode.kernels import Spelling, copy_words, enter, new_spelling, strike
 from streamdp.encode.stop_words import LANGUAGES
 from streamdp.kernels.jit import Bound
@@ -232,6 +233,8 @@ class BagEncoder(ABC):
         self.frozen = frozen
         self.stop_words, self.stops = stop_words, new_stops(stop_words, learns=not frozen)
         self._held: list[BagArrays] = []
+        self.beside: VectorBeside | None = None
+        """The vectors of the records, where they have any."""
 
     @property
     def language(self) -> str | None:

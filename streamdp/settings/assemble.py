@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from streamdp.beam.data.state import FREQUENT_POSTINGS, MAX_SLACK, REVIEW_EVERY, TRIAL_NATS, Model
@@ -53,6 +54,8 @@ def is_sparse(settings: Settings) -> bool | None:
     named = _named(settings)
     if named != AUTO:
         return _family(named).sparse
+    if settings.embed is not None:
+        return True
     return next((sparse for sparse in (False, True) if _given(settings, _settings_of(sparse))), None)
 
 
@@ -95,6 +98,8 @@ def build_likelihood(settings: Settings, moments: Moments | None) -> Likelihood:
 
     Raises ConfigError.
     """
+    if settings.embed is not None:
+        return _with_vector(settings, moments)
     kind = _name_of(settings, None if moments is None else len(moments.mean))
     found = _family(kind)
     beside = kind == CATEGORICAL and settings.of_vector_beside
@@ -112,13 +117,27 @@ def build_likelihood(settings: Settings, moments: Moments | None) -> Likelihood:
     if kind == CATEGORICAL and settings.texts:
         given["text"] = HierarchicalPitmanYor(escape=given.get("escape", Categorical.escape))
     if beside and moments is not None:
-        dimension = len(moments.mean)
-        given["vector"] = VonMisesFisher(dimension, BESIDE_KAPPA * dimension)
-        given["weight"] = BESIDE_WEIGHT if settings.vector_weight is None else settings.vector_weight
+        given |= _vector_beside(settings, moments)
     try:
         return found.automatic(given, NOTHING if moments is None else moments)
     except (TypeError, ValueError) as error:
         raise ConfigError(f"the {kind} likelihood: {error}") from error
+
+
+def _vector_beside(settings: Settings, moments: Moments) -> dict[str, Any]:
+    """The family of a vector beside other fields, and its weight."""
+    dimension, weight = len(moments.mean), settings.vector_weight
+    vector = VonMisesFisher(dimension, BESIDE_KAPPA * dimension)
+    return {"vector": vector, "weight": BESIDE_WEIGHT if weight is None else weight}
+
+
+def _with_vector(settings: Settings, moments: Moments | None) -> Likelihood:
+    """The family of texts that the settings mean, with the embedding of each beside its words."""
+    alone = msgspec.structs.replace(settings, embed=None, vector_weight=None)
+    words = build_likelihood(alone, None)
+    if not isinstance(words, HierarchicalPitmanYor) or not words.learns_base:
+        raise ConfigError(f"embed goes with the {WORDS} likelihood alone: leave out one of the two")
+    return Categorical(text=words, **({} if moments is None else _vector_beside(settings, moments)))
 
 
 def records_for_all(settings: Settings) -> int:

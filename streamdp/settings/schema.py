@@ -175,6 +175,18 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     ] = ()
     max_record_bytes: Annotated[Count, _input("longest record accepted, in bytes")] = 1_000_000
 
+    embed: Annotated[
+        Name | None,
+        _text(
+            "model whose embedding of each text counts beside its words",
+            allowed="wordllama, a folder or name that model2vec loads, or MODULE:FUNCTION of your own",
+            when={
+                "no_lines": "{name} has no meaning with the template likelihood: leave out one of them",
+                "of_plain_texts": "{name} is for plain texts: leave it out, or "
+                "fields, texts, numbers, vector_field and normalise",
+            },
+        ),
+    ] = None
     stop_words: Annotated[
         StopWords,
         _text("language whose words of grammar short texts leave out, auto for the stream's, or none"),
@@ -369,8 +381,14 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
     @property
     def of_vector_beside(self) -> bool:
-        """Whether records have a vector beside other fields."""
-        return self.vector_field is not None and self.of_categories
+        """Whether records have a vector beside other fields, or beside the words of a text."""
+        return self.embed is not None or (self.vector_field is not None and self.of_categories)
+
+    @property
+    def of_plain_texts(self) -> bool:
+        """Whether records may be texts and nothing else."""
+        named = (*self.field_names.texts, *self.fields, *self.numbers, *filter(None, [self.vector_field]))
+        return not (named or self.normalise or self.of_categories)
 
     @property
     def vector_name(self) -> str:
@@ -395,7 +413,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         if uses and max(uses.values()) > 1:
             twice = ", ".join(repr(name) for name in sorted(uses) if uses[name] > 1)
             raise ConfigError(f"fields, texts, numbers, vector_field: {twice} cannot be two of these")
-        if self.of_vector_beside and not self._has_fields:
+        if self.embed is None and self.of_vector_beside and not self._has_fields:
             raise ConfigError("vector_field: name the fields, texts or numbers that count beside it")
 
 

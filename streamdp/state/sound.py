@@ -16,7 +16,6 @@ import numpy as np
 from streamdp.beam.data.pool import ALIVE, VACANT
 from streamdp.beam.search import BeamSearch
 from streamdp.encode.batch import Batch, Labelled
-from streamdp.encode.category_encoder import CategoryEncoder
 from streamdp.encode.encoders import Encoder
 from streamdp.encode.vector_encoder import HUGE, VectorEncoder
 from streamdp.encode.vocabulary import BagEncoder
@@ -218,7 +217,7 @@ def check_retained(held: Labelled, search: BeamSearch, encoder: Encoder) -> None
 
 def _check_vectors(vectors: np.ndarray | None, size: int, encoder: Encoder) -> None:
     """Vectors are those of the encoder; a record that has other fields may lack its own, as a row of NaN."""
-    beside = encoder.beside if isinstance(encoder, CategoryEncoder) else None
+    beside = encoder.beside
     own = encoder if isinstance(encoder, VectorEncoder) else beside
     require((own is None) == (vectors is None), "vectors where there are none, or none where there are")
     if own is None or vectors is None:

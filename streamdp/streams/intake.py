@@ -111,6 +111,8 @@ class Intake:
 
     def _fit_model_to(self, encoder: Encoder) -> None:
         """Take the model for such records, where the settings do not name one."""
+        if encoder.beside is not None and not encoder.waits:
+            self.moments = encoder.learn()
         if encoder.sparse:
             self.blueprint = replace(self.blueprint, settings=meant_for(self.blueprint.settings, encoder))
 
@@ -145,7 +147,7 @@ class Intake:
     @property
     def _beside(self) -> bool:
         """Whether the moments say no more than how long the vectors beside other fields are."""
-        return isinstance(self.encoder, CategoryEncoder) and self.encoder.beside is not None
+        return self.encoder is not None and self.encoder.beside is not None
 
     def dump(self) -> dict[str, Any]:
         """All of it, as plain values."""
@@ -169,10 +171,8 @@ class Intake:
             self.encoder = load_encoder(encoder, self.blueprint.settings)
             taken = [self.encoder.add(record) for _, record in self.pending]
             require(not any(taken), "records that wait are refused")
+            require(moments is None or not self._beside, "moments beside fields")
             self._fit_model_to(self.encoder)
-        if self._beside and self.encoder is not None and not self.encoder.waits:
-            require(moments is None, "moments beside fields")
-            self.moments = self.encoder.learn()
         for time, _ in [*self.pending, *self.strays]:
             require(isinstance(time, float), "a time of another type")
         check_encoder(self.encoder, self.moments)

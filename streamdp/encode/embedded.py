@@ -1,0 +1,122 @@
+"""Texts to word counts, and the embedding of each beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from streamdp.encode.batch import Batch
+from streamdp.encode.beside import VectorBeside
+from streamdp.encode.embedding import Embedding
+from streamdp.encode.order import refuse
+from streamdp.encode.text import Tokenizer
+from streamdp.encode.vocabulary import Vocabulary
+from streamdp.encode.word_encoder import WordEncoder
+from streamdp.likelihoods.base import Moments
+from streamdp.likelihoods.categorical import RECORD, TEXT
+from streamdp.records import Record, Reject
+from streamdp.records.columns import Texts
+
+FIXED = "", "="
+"""The words of every record and of its text, which no word of a text is."""
+
+
+class EmbeddedTexts(WordEncoder):
+    """As :class:`~streamdp.encode.word_encoder.WordEncoder`, with a vector of each text.
+
+    The words of a record are those of :class:`~streamdp.likelihoods.categorical.Categorical`: that of every
+    record, that of its text, then the words of the text. Counts of features have no vector.
+    """
+
+    def __init__(
+        self,
+        embedding: Embedding,
+        tokenizer: Tokenizer,
+        vocabulary: Vocabulary,
+        stop_words: str = "none",
+        *,
+        frozen: bool = False,
+    ) -> None:
+        super().__init__(tokenizer, vocabulary, stop_words, frozen=frozen)
+        self.embedding = embedding
+        self.beside: VectorBeside = VectorBeside("", embedding.dimension)
+        if not vocabulary.words:
+            for word in FIXED:
+                vocabulary.add(word)
+        vocabulary.fixed = len(FIXED)
+
+    def add_all(self, records: Sequence[Record]) -> list[Reject | None]:
+        """Append records to the batch, or say of each why it cannot be clustered."""
+        texts = [record.value for record in records if isinstance(record.value, str)]
+        rows = iter(self.embedding.rows(texts) if texts else ())
+        lacking = np.full(self.embedding.dimension, np.nan)
+        found = [next(rows) if isinstance(record.value, str) else lacking for record in records]
+        wrong = self._not_finite(np.array(found, np.float32).reshape(len(records), self.embedding.dimension))
+        outcomes: list[Reject | None] = [None] * len(records)
+        for i in wrong:
+            outcomes[i] = self._refused(records[i])
+        right = [i for i, outcome in enumerate(outcomes) if outcome is None]
+        for i, outcome in zip(right, super().add_all([records[i] for i in right]), strict=True):
+            outcomes[i] = outcome
+        kept = [row for row, outcome in zip(found, outcomes, strict=True) if outcome is None]
+        if kept:
+            self.beside.extend(np.array(kept))
+        return outcomes
+
+    def add_texts(self, texts: Texts) -> list[tuple[int, Reject]]:
+        """Append texts to the batch; which of them cannot be clustered, and why."""
+        rows = self.embedding.rows([record.value for record in texts])  # type: ignore[misc]
+        wrong = self._not_finite(rows)
+        if wrong:
+            found = enumerate(self.add_all(list(texts)))
+            return [(i, reject) for i, reject in found if reject is not None]
+        refused = super().add_texts(texts)
+        self.beside.extend(np.delete(rows, [i for i, _ in refused], axis=0) if refused else rows)
+        return refused
+
+    def _not_finite(self, rows: np.ndarray) -> list[int]:
+        """Vectors that a function has made and that are none."""
+        if not self.embedding.from_function or np.isfinite(rows).all():
+            return []
+        return np.flatnonzero(~np.isfinite(rows).all(axis=1)).tolist()
+
+    def _refused(self, record: Record) -> Reject:
+        return refuse(record, "not_finite", f"a number that {self.embedding.name} made of it is not finite")
+
+    def learn(self) -> Moments:
+        """How long the vectors are."""
+        return Moments.of(np.zeros((1, self.embedding.dimension)))
+
+    def take(self, times: np.ndarray) -> Batch:
+        """The batch, with the event time of each of its records; a new one is begun."""
+        batch, vectors = super().take(times), self.beside.take(learns=not self.frozen)
+        n, begins = batch.size, batch.offsets[:-1]
+        offsets = batch.offsets + 2 * np.arange(n + 1)
+        totals = np.add.reduceat(batch.counts, begins) if n else batch.counts
+        pairs = np.repeat(begins, 2)
+        words = np.insert(batch.words, pairs, np.tile(np.array([RECORD, TEXT], np.int32), n))
+        first = np.stack([np.ones(n, np.int32), totals.astype(np.int32)], axis=1).ravel()
+        counts = np.insert(batch.counts, pairs, first)
+        return msgspec.structs.replace(batch, offsets=offsets, words=words, counts=counts, vectors=vectors)
+
+    def parts(self, batch: Batch, tokens: np.ndarray) -> np.ndarray:
+        """The words of each record, and the numbers of its vector."""
+        return self.beside.parts(batch, tokens)
+
+    def for_scoring(self) -> EmbeddedTexts:
+        """An encoder that knows the same words and centre and learns none, with an empty batch."""
+        if self._scorer is None:
+            made = EmbeddedTexts(
+                self.embedding, self.tokenizer, self.vocabulary, self.stop_words, frozen=True
+            )
+            made.beside, self._scorer = self.beside.for_scoring(), made
+        self._scorer.begin_with(self.stops)
+        return self._scorer  # type: ignore[return-value]
+
+    def dump(self) -> dict[str, Any]:
+        """Everything that must be known to encode the next record, as plain values."""
+        model = {"name": self.embedding.name, "digest": self.embedding.digest}
+        return super().dump() | {"kind": "embedded", "model": model, "centre": self.beside.dump()}
