@@ -73,9 +73,9 @@ def centre_rows(seen: Seen, learns: bool, rows: np.ndarray) -> None:
 class Centre:
     """The mean direction of a stream's vectors, from which all are seen; it follows the stream.
 
-    Embeddings lie in a cone: without a centre all seem near each other. It moves at fixed numbers of records,
-    and is state: the same records are seen from the same centres, however they come in batches. A vector stays
-    as it was seen when it came. Until there is a centre a record has no vector.
+    Embeddings lie in a cone: without a centre all seem near each other. It moves at fixed numbers of
+    records, and is state: the same records are seen from the same centres, however they come in batches. A
+    vector stays as it was seen when it came. Until there is a centre a record has no vector.
     """
 
     def __init__(self, dimension: int) -> None:
@@ -95,7 +95,7 @@ class Centre:
         self._seen.mean[:] = self._seen.total / len(there)
 
     def see(self, rows: np.ndarray, *, learns: bool) -> None:
-        """Turn vectors of length one, shape (n, D), into what is seen from the centre, which learns of them."""
+        """Turn vectors of length one, shape (n, D), into what is seen from the centre; it learns of them."""
         self._see((self._seen,), learns, rows)
 
     def dump(self) -> dict[str, Any]:

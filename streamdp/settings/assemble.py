@@ -38,9 +38,9 @@ PRIOR = "distance-dependent"
 SLACK_NATS = 10.0
 BESIDE_TEXTS = 10.0
 """The automatic concentration of records that have texts and other fields."""
-BESIDE_KAPPA = 0.8
+BESIDE_KAPPA = 0.6
 """Concentration, by dimension, of the vectors of a cluster that stand beside other fields."""
-BESIDE_WEIGHT = 0.1
+BESIDE_WEIGHT = 0.15
 """Power of their likelihood: what a vector says is mostly what the other fields of its record say, too."""
 WARMUP = 200
 """Vectors from which location and scale are learned where they are automatic, or numbers to be divided."""

@@ -89,6 +89,12 @@ def _beside() -> list[Record]:
     return made
 
 
+def topics_of(some: list[str]) -> list[list[float]]:
+    """Vectors of texts: how many of a text's words each topic has, and what all have in common."""
+    words = [text.lower().split() for text in some]
+    return [[*(float(sum(w in topic.split() for w in each)) for topic in TOPICS), 1.0] for each in words]
+
+
 MAKERS: dict[str, Callable[[], list[Record]]] = {
     "texts": lambda: untidy(texts(N + 350, 1), 11, times=False),
     "bags": lambda: untidy(counted(N, 2), 12, times=False),
@@ -135,6 +141,7 @@ def _of_cases() -> dict[str, Golden]:
 
 GOLDEN: dict[str, Golden] = _of_cases() | {
     "texts by default": Golden({}, "texts"),
+    "texts embedded": Golden({"embed": "golden.cases:topics_of"}, "texts"),
     "texts final only": Golden({"max_lateness": 2.0}, "texts", final_only=True),
     "texts corrected": Golden({"beam": 4}, "texts", corrected=True),
     "texts adapting": Golden({"adapt": True, "concentration": 10.0}, "texts"),

@@ -19,7 +19,7 @@ import msgspec
 from streamdp._version import __version__
 from streamdp.errors import Exit, StreamdpError
 from streamdp.kernels.sound import require
-from streamdp.state.migrate import addresses
+from streamdp.state.migrate import addresses, centred
 
 PARTS = {
     "header": 1,
@@ -28,7 +28,8 @@ PARTS = {
     "retained": 1,
     "beam": 1,
     "texts": 1,
-    "categories": 1,
+    "categories": 2,
+    "embedded": 1,
     "vectors": 1,
     "lines": 1,
     "stories": 1,
@@ -40,9 +41,10 @@ PARTS = {
 """The version in which this release writes each part.
 
 ``header``: what a snapshot says of itself; ``waiting``: records that are not in order yet, or wait for a
-warm-up; ``beam``: hypotheses and clusters, but for what ``texts``, ``categories`` or ``vectors`` say of them
-and of their encoding; ``lines``: templates of a log; ``stories``: titles, splits
-and mergers; ``corrections``: those by hand that are in force; ``shards``: what a merger knows of its parts;
+warm-up; ``beam``: hypotheses and clusters, but for what ``texts``, ``embedded`` (texts with a vector beside
+their words), ``categories`` or ``vectors`` say of them and of their encoding; ``lines``: templates of a log;
+``stories``: titles, splits and mergers; ``corrections``: those by hand that are in force; ``shards``: what a
+merger knows of its parts;
 ``model``: a file that ``StreamDP.save`` writes.
 """
 
@@ -55,7 +57,10 @@ class Step(NamedTuple):
     convert: Callable[[dict[str, Any]], dict[str, Any]]
 
 
-STEPS: tuple[Step, ...] = (Step("corrections", 1, addresses.convert),)
+STEPS: tuple[Step, ...] = (
+    Step("corrections", 1, addresses.convert),
+    Step("categories", 1, centred.convert),
+)
 """All steps, oldest first."""
 
 _OF_KEYS = {
@@ -70,7 +75,7 @@ _OF_KEYS = {
     "corrections": "corrections",
     "templates": "lines",
 }
-_OF_KINDS = {"words": "texts", "categories": "categories", "vectors": "vectors"}
+_OF_KINDS = {name: name for name in ("embedded", "categories", "vectors")} | {"words": "texts"}
 
 
 class Stamp(msgspec.Struct):
