@@ -8,8 +8,8 @@ from typing import Any
 def convert(stored: dict[str, Any]) -> dict[str, Any]:
     """A centre of which nothing is known yet. What clusters hold of vectors stays as it was."""
     encoder = stored.get("encoder")
-    dimension = None if encoder is None else encoder.get("dimension")
-    if dimension is None:
+    if encoder is None or encoder.get("dimension") is None:
         return stored
+    dimension = encoder["dimension"]
     centre = {"total": bytes(8 * dimension), "mean": bytes(8 * dimension), "counts": bytes(24)}
     return stored | {"encoder": encoder | {"centre": centre}}
