@@ -26,7 +26,7 @@ from streamdp.reports.report import report as written
 from streamdp.reports.source import StorySource, source_of
 from streamdp.story.answers import holds
 from streamdp.story.clock import duration
-from streamdp.story.story import Stories, Story, StoryRecord, Theme, iso, row_of
+from streamdp.story.story import CoarseStory, Stories, Story, StoryRecord, Theme, iso, row_of
 
 IN_TABLE = 20
 """Stories of a table, unless a limit says otherwise."""
@@ -47,7 +47,9 @@ def stories(path: str, options: StoriesOptions) -> None:
     source = source_of(path)
     stretch = _seconds("--now", options.now)
     found = source.stories(closed=options.closed, stretch=stretch)
-    if (options.every or options.search is not None) and not options.closed:
+    if options.coarse is not None:
+        found = _coarse(found, options)
+    elif (options.every or options.search is not None) and not options.closed:
         found = _with_ended(found, source.stories(closed=True, stretch=stretch))
     if options.story is not None:
         _print_one(source, found, options.story, options)
@@ -108,7 +110,7 @@ def _chosen(source: StorySource, found: Stories, options: StoriesOptions) -> tup
     if options.search is not None:
         words = options.search.split()
         found_in = source.search(words)
-        wanted = wanted.like(s for s in wanted if s.label in found_in or _holds(s, words))
+        wanted = wanted.like(s for s in wanted if found_in.intersection(s.labels) or _holds(s, words))
     large = wanted.like(story for story in wanted if story.size >= options.least)
     sort = "growing" if options.growing and options.sort == "size" else options.sort
     sort = "last" if options.every and sort == "size" else sort
@@ -145,6 +147,7 @@ def _left_out(
 
 def _title(found: Stories, options: StoriesOptions) -> str:
     what = "ended" if options.closed else "growing" if options.growing else "live"
+    what = "coarse" if options.coarse else what
     what = "live and ended" if what == "live" and (options.every or options.search is not None) else what
     return f"{what} {found.nouns}; now: the last {found.clock.words}, to {_end(found)}"
 
@@ -156,18 +159,20 @@ def _end(found: Stories) -> str:
 def story_table(title: str, stories: Stories, *, samples: bool = False) -> Table:
     """A table for a terminal; ``samples`` adds a few records of each story."""
     table = Table(title=title, title_justify="left")
-    table.add_column("label" if stories.kind == "lines" else stories.noun, justify="right")
+    united = any(isinstance(story, CoarseStory) for story in stories)
+    noun = "theme" if united else stories.noun
+    table.add_column("label" if stories.kind == "lines" else noun, justify="right")
     table.add_column(HEADS.get(stories.kind or "", "title"), ratio=1)
     table.add_column("records", justify="right")
     table.add_column("now", justify="right")
     table.add_column("trend")
     table.add_column("began")
     table.add_column("last")
-    themed = any(story.theme is not None for story in stories)
-    if themed:
-        table.add_column("theme", justify="right")
+    last = stories.nouns if united else "theme" if any(s.theme is not None for s in stories) else None
+    if last is not None:
+        table.add_column(last, justify="right")
     for story in stories:
-        said = [story.title]
+        said, more = [story.title], len(story.labels) if united else story.theme
         if not story.template and story.keywords:
             said.append("  " + ", ".join(story.keywords))
         if samples:
@@ -180,7 +185,7 @@ def story_table(title: str, stories: Stories, *, samples: bool = False) -> Table
             "ended" if story.closed else ARROWS[story.trend],
             iso(story.began) or f"record {story.first_seq:,}",
             iso(story.last) or f"record {story.last_seq:,}",
-            *(["" if story.theme is None else str(story.theme)] if themed else []),
+            *([] if last is None else ["" if more is None else str(more)]),
         )
     return table
 
@@ -231,7 +236,19 @@ def _with_themes(found: Stories, options: StoriesOptions) -> Stories:
         raise ConfigError(f"there are no themes: {why}", Exit.NO_INPUT)
     if options.theme is not None and all(theme.theme != options.theme for theme in themed.themes):
         raise ConfigError(f"there is no theme {options.theme}: --themes {asked} lists them", Exit.NO_INPUT)
+    if options.theme is None and (rest := sum(story.theme is None for story in themed)) > 0:
+        say(f"{found.counted(rest)} without a theme: their words are not known, or 3,000 are larger")
     return themed
+
+
+def _coarse(found: Stories, options: StoriesOptions) -> Stories:
+    """The stories united to as many as are asked for. Raises ConfigError where they cannot be."""
+    if options.every or options.story is not None or options.themes or options.theme is not None:
+        raise ConfigError("--coarse goes without --all, --story, --themes and --theme", Exit.USAGE)
+    united = _with_themes(found, msgspec.structs.replace(options, themes=str(options.coarse))).united()
+    number = f"{found.counted(len(found))} united to {len(united)}"
+    say(f"{number} because you ask for it: the stream does not say that there are so many")
+    return united
 
 
 def _print_themes(found: Stories, options: StoriesOptions) -> None:
@@ -240,20 +257,9 @@ def _print_themes(found: Stories, options: StoriesOptions) -> None:
     rows = [_theme_row(theme) for theme in shown]
     if not _write("themes", shown, rows, options):
         title = f"themes of {found.counted(len(found))}; now: the last {found.clock.words}, to {_end(found)}"
-        table = Table(title=title, title_justify="left")
-        for name in ("theme", "title", found.nouns, "records", "now", "trend"):
-            table.add_column(
-                name, justify="left" if name in ("title", "trend") else "right", ratio=name == "title" or None
-            )
-        for theme in shown:
-            said = "\n".join(map(printable, (theme.title, "  " + ", ".join(theme.keywords))))
-            figures = (f"{len(theme.stories):,}", f"{theme.records:,}", f"{theme.now:,}")
-            table.add_row(str(theme.theme), Text(said), *figures, ARROWS[theme.trend])
-        console().print(table, highlight=False)
+        console().print(story_table(title, found.united()[: len(shown)]), highlight=False)
     if len(found.themes) > len(shown):
         say(f"{len(found.themes) - len(shown)} themes not shown (--limit {len(found.themes)} shows all)")
-    if (rest := sum(story.theme is None for story in found)) > 0:
-        say(f"{found.counted(rest)} without a theme: their words are not known, or 3,000 are larger")
 
 
 def _theme_row(theme: Theme) -> dict[str, Any]:
@@ -263,9 +269,9 @@ def _theme_row(theme: Theme) -> dict[str, Any]:
 
 
 def _print_records(source: StorySource, shown: Stories, options: StoriesOptions) -> None:
-    titles = {story.label: story.title for story in shown}
-    known = list(source.records([*titles]))
-    rows = [_record_row(label, titles[label], record) for label, record in known]
+    of = {label: story for story in shown for label in story.labels}
+    known = sorted(source.records([*of]), key=lambda each: (of[each[0]].label, each[1].seq))
+    rows = [_record_row(of[label].label, of[label].title, record) for label, record in known]
     items = (row | {"keep": record.keep} for row, (_, record) in zip(rows, known, strict=True))
     if not _write("records", items, rows, options):
         table = Table(title=f"{len(rows):,} records of {shown.counted(len(shown))}", title_justify="left")

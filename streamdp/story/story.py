@@ -77,6 +77,20 @@ class Story(msgspec.Struct, frozen=True, gc=False, kw_only=True):
         """How many more records it has now than before."""
         return self.now - self.before
 
+    @property
+    def labels(self) -> list[int]:
+        """The labels that its records have."""
+        return getattr(self, "stories", [self.label])
+
+
+class CoarseStory(Story, frozen=True, gc=False, kw_only=True):
+    """Stories united by :meth:`Stories.united`; ``stories`` are their labels, largest first.
+
+    It has the label and the title of the largest of them; when it peaked is not known.
+    """
+
+    stories: list[int]
+
 
 class Theme(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     """Stories that belong together, called by the label and the title of the largest of them.
@@ -245,6 +259,10 @@ class Stories(list[Story]):
         themed.themes = found
         return themed
 
+    def united(self) -> Stories:
+        """Each of their themes as one story, a :class:`CoarseStory`: a coarser cut, and no finding."""
+        return self.like(_united([s for s in self if s.theme == t.theme], t) for t in self.themes)
+
     def by(self, sort: Sort) -> Stories:
         """The same in another order."""
         return self.like(sorted(self, key=ORDERS[sort]))
@@ -328,6 +346,26 @@ def _theme(stories: list[Story], number: int) -> Theme:
     )
 
 
+def _united(stories: list[Story], theme: Theme) -> CoarseStory:
+    """The stories of a theme as one."""
+    times = [time for story in stories for time in (story.began, story.last) if time is not None]
+    return CoarseStory(
+        label=theme.theme,
+        title=theme.title,
+        keywords=theme.keywords,
+        size=theme.records,
+        began=min(times, default=None),
+        peak=None,
+        last=max(times, default=None),
+        first_seq=min(story.first_seq for story in stories),
+        last_seq=max(story.last_seq for story in stories),
+        now=theme.now,
+        before=theme.before,
+        trend=theme.trend,
+        stories=theme.stories,
+    )
+
+
 def row_of(story: Story) -> dict[str, Any]:
     """The columns of a story in a file."""
     return {
@@ -346,4 +384,4 @@ def row_of(story: Story) -> dict[str, Any]:
         "merged_with": " ".join(map(str, story.merged_with)),
         "merged_into": story.merged_into,
         "theme": story.theme,
-    }
+    } | ({"stories": " ".join(map(str, story.stories))} if isinstance(story, CoarseStory) else {})
