@@ -1,0 +1,65 @@
+"""Stories of several languages: words of two languages share nothing, vectors of what they mean do."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from streamdp import Engine, Settings
+
+TOPICS = (("dog", "hund"), ("train", "zug"), ("storm", "sturm"))
+"""Each in two languages."""
+
+WORDS = 150
+"""Of a topic in each language: ``dog17`` means what ``hund17`` means."""
+
+DIMENSION = 256
+
+
+def _table() -> dict[str, np.ndarray]:
+    """A vector for each word, near that of its translation, and not far from others of its topic."""
+    rng, found = np.random.default_rng(5), dict[str, np.ndarray]()
+    common = 2.0 * rng.normal(size=DIMENSION)
+    for names in TOPICS:
+        topic = common + rng.normal(size=DIMENSION)
+        for i in range(WORDS):
+            meaning = topic + rng.normal(size=DIMENSION)
+            found |= {f"{name}{i}": meaning + 0.3 * rng.normal(size=DIMENSION) for name in names}
+    return found
+
+
+TABLE = _table()
+
+
+def meaning(texts: Sequence[str]) -> np.ndarray:
+    """The mean of the vectors of each text's words."""
+    nothing = np.zeros(DIMENSION)
+    return np.array([np.mean([TABLE.get(word, nothing) for word in text.split()], axis=0) for text in texts])
+
+
+def home(labels: np.ndarray) -> int:
+    """The label that most of some records have."""
+    values, counts = np.unique(labels, return_counts=True)
+    assert counts.max() > 0.8 * counts.sum()
+    return int(values[counts.argmax()])
+
+
+def test_texts_of_two_languages_are_one_story_where_they_mean_the_same() -> None:
+    rng = np.random.default_rng(1)
+    topics, languages = rng.integers(0, len(TOPICS), 800), rng.integers(0, 2, 800)
+    texts = [
+        " ".join(f"{TOPICS[topic][k]}{i}" for i in np.minimum(rng.geometric(4 / WORDS, 8), WORDS) - 1)
+        for topic, k in zip(topics, languages, strict=True)
+    ]
+    found = {}
+    for embed in (None, "test_languages:meaning"):
+        engine = Engine(Settings(embed=embed))
+        engine.advance(texts)
+        found[embed] = np.array(engine.lately()[0])
+    words, both = found.values()
+    for topic in range(len(TOPICS)):
+        english, german = ((topics == topic) & (languages == k) for k in (0, 1))
+        assert home(words[english]) != home(words[german])
+        assert home(both[english]) == home(both[german])
+    assert len({home(both[topics == topic]) for topic in range(len(TOPICS))}) == len(TOPICS)
