@@ -176,7 +176,7 @@ def test_rows_are_the_sums_of_the_vectors_that_clusters_hold(more: dict[str, Any
     for slot, name in zip(slots.tolist(), names.tolist(), strict=True):
         mine = rows[np.array(labels) == name]
         assert len(mine) == pool.slots["size"][slot]
-        mine = mine[~np.isnan(mine[:, 0])]
+        mine = mine[~np.isnan(mine[:, 0])].astype(float)
         row = search.state.clusters.beside.block[slot]
         np.testing.assert_allclose(row[family.parts["total"]], mine.sum(axis=0), atol=1e-9)
         assert row[family.parts["count"]] == len(mine)

@@ -31,7 +31,7 @@ class Batch(msgspec.Struct, frozen=True, eq=False, gc=False):
         Record i has the distinct words ``words[offsets[i]:offsets[i + 1]]`` and their counts (>= 1); int64
         of shape (n + 1,), int32, int32. The beam wants words of count one first in each record.
     vectors
-        Shape (n, D), float64; None for words. Beside words, a record without one has NaN.
+        Shape (n, D), float64; None for words. Beside words float32, and NaN for a record without one.
     times
         Event times in seconds, shape (n,), float64, non-decreasing; None where there are none.
     """

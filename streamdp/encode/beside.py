@@ -187,13 +187,13 @@ class VectorBeside:
         return found
 
     def take(self, *, learns: bool) -> np.ndarray:
-        """The vectors of the batch, shape (n, D); a new one is begun."""
+        """The vectors of the batch, shape (n, D), float32; a new one is begun."""
         assert self._centre is not None
         rows = self._array()
         self._centre.see(rows[: self._counted], learns=False)
         self._centre.see(rows[self._counted :], learns=learns)
         self._rows, self._counted = [], 0
-        return rows
+        return rows.astype(np.float32)  # as which they were rounded
 
     def for_scoring(self) -> VectorBeside:
         """One with a batch of its own, from the same centre, that learns nothing."""

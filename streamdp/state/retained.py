@@ -260,11 +260,11 @@ def _sizes_of(batch: Batch) -> np.ndarray:
     if batch.sparse:
         numbers += np.diff(batch.offsets)
     if batch.vectors is not None:
-        numbers += batch.vectors.shape[1]
+        numbers += batch.vectors.shape[1] * batch.vectors.itemsize // _EACH
     return _EACH * numbers + AROUND
 
 
 def _bytes_of(batch: Batch) -> int:
     """Bytes that all records count for."""
-    numbers = len(batch.words) + (0 if batch.vectors is None else batch.vectors.size)
+    numbers = len(batch.words) + (0 if batch.vectors is None else batch.vectors.nbytes // _EACH)
     return _EACH * numbers + AROUND * batch.size

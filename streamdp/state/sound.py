@@ -222,7 +222,8 @@ def _check_vectors(vectors: np.ndarray | None, size: int, encoder: Encoder) -> N
     require((own is None) == (vectors is None), "vectors where there are none, or none where there are")
     if own is None or vectors is None:
         return
-    require(vectors.dtype == np.float64, "vectors of another type")
+    kinds = (np.float64,) if beside is None else (np.float32, np.float64)  # as before there was a centre
+    require(vectors.dtype in kinds, "vectors of another type")
     require(vectors.shape == (size, own.dimension), "vectors of another length, or number")
     if beside is not None:
         lacking = np.isnan(vectors[:, :1])

@@ -25,7 +25,7 @@ PARTS = {
     "header": 1,
     "waiting": 1,
     "announced": 1,
-    "retained": 1,
+    "retained": 2,
     "beam": 1,
     "texts": 1,
     "categories": 2,
@@ -60,6 +60,7 @@ class Step(NamedTuple):
 STEPS: tuple[Step, ...] = (
     Step("corrections", 1, addresses.convert),
     Step("categories", 1, centred.convert),
+    Step("retained", 1, centred.retained),
 )
 """All steps, oldest first."""
 

@@ -1,4 +1,4 @@
-"""Categories, version 2: vectors beside fields are seen from a centre, which is kept with the encoder."""
+"""Vectors beside other fields are seen from a centre, and retained in single precision."""
 
 from __future__ import annotations
 
@@ -13,3 +13,8 @@ def convert(stored: dict[str, Any]) -> dict[str, Any]:
     dimension = encoder["dimension"]
     centre = {"total": bytes(8 * dimension), "mean": bytes(8 * dimension), "counts": bytes(24)}
     return stored | {"encoder": encoder | {"centre": centre}}
+
+
+def retained(stored: dict[str, Any]) -> dict[str, Any]:
+    """Those that were retained stay in double precision, so that they can be taken out of their clusters."""
+    return stored
