@@ -51,9 +51,8 @@ def shard_settings(settings: Settings, shards: int) -> Settings:
     if settings.numbers:
         raise ConfigError("numbers are divided by the records that one engine has seen: not in shards")
     if settings.of_vector_beside:
-        raise ConfigError(
-            "vector_field: a merger knows clusters by their words, and no vectors: not in shards"
-        )
+        named = "vector_field" if settings.embed is None else "embed"
+        raise ConfigError(f"{named}: a merger knows clusters by their words, and no vectors: not in shards")
     prior = distance_prior(settings, sparse=True)
     if prior is None:
         raise ConfigError(f"shards are for the distance-dependent prior, not {settings.prior}")
