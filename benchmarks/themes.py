@@ -8,6 +8,9 @@ records have in the end, are united in four ways:
 * per token: by the log Bayes factor for each token of the smaller of the two;
 * average: average linkage of the log Bayes factors of pairs, for each token of the smaller one.
 
+With ``--embed NAME`` the stream is run with that embedding beside the words too, and the stories that it
+has then (*fine*) are united the first way.
+
 *others choose* is the way that has the best mean over the other corpora. *kept* is the share of records
 whose story is of the theme (of 20, by its number, kept up to date by the stream) that it was of at the look
 before; looks are every 1,000 records.
@@ -17,18 +20,24 @@ from __future__ import annotations
 
 import argparse
 import time
+from collections.abc import Iterator
 from itertools import pairwise
 
 import numpy as np
 
-from benchmarks.quality import PEERS, labels_of, truth_of
+from benchmarks.quality import PEERS, answers_of, labels_of, told_of, truth_of
 from benchmarks.workloads import CHUNK, Document, documents, records_of, show, warm
+from streamdp.beam.looks.uniting import collect_rows
+from streamdp.encode.embedding import load_embedding
 from streamdp.engine import Engine
+from streamdp.likelihoods import Categorical
+from streamdp.likelihoods.categorical import RECORD, TEXT
 from streamdp.scoring.agreement import agreement
 from streamdp.settings import Settings
 from streamdp.story.answers import stated_of
 from streamdp.story.stated import Stated
 from streamdp.story.tree import store_of, tree_of, weigh_all, work_of
+from streamdp.story.words import Bag
 
 THEMES = 20
 
@@ -118,6 +127,50 @@ def average(stated: Stated, themes: int) -> dict[int, int]:
     return dict(zip(stated.labels, found.tolist(), strict=True))
 
 
+def with_meaning(corpus: list[Document], embed: str, themes: int) -> tuple[np.ndarray, np.ndarray]:
+    """Newest labels of records with an embedding beside their words, and those of their themes.
+
+    Vectors are seen from the mean of all.
+    """
+    engine, records = Engine(Settings(embed=embed)), records_of(corpus)
+    _, newest = told_of(answers_of(engine, records), len(corpus))
+    stated = stated_of(*stories_in(corpus, newest))
+    assert stated is not None
+    assert engine.search is not None
+    family = engine.search.likelihood
+    assert isinstance(family, Categorical)
+    assert family.text is not None
+    assert family.vector is not None
+    rows = load_embedding(embed).rows([d.text for d in corpus]).astype(float)
+    rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+    rows -= np.nanmean(rows, axis=0)
+    rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+    places = {label: k for k, label in enumerate(stated.labels)}
+    known = ~np.isnan(rows[:, 0]) & np.isin(newest, stated.labels)
+    block = np.zeros((len(places), family.vector.width))
+    place = np.array([places[label] for label in newest[known].tolist()])
+    collect_rows(family.vector.terms(), np.ascontiguousarray(rows[known]), place, block)
+    by_word = np.zeros(1 + max(int(bag.words.max()) for bag in stated.bags), np.int64)
+    for bag in stated.bags:
+        by_word[bag.words] += 1
+    base = np.append([0.0, -1.0], -family.text.of_set(by_word))
+    bags = [
+        Bag(np.append([RECORD, TEXT], bag.words + 2), np.append([size, bag.counts.sum()], bag.counts))
+        for bag, size in zip(stated.bags, stated.sizes, strict=True)
+    ]
+    group = joint(stated._replace(family=family, bags=bags, rows=block, base=base), themes)
+    return newest, np.array([group.get(label, -1 - label) for label in newest.tolist()])
+
+
+def stories_in(
+    corpus: list[Document], labels: np.ndarray
+) -> tuple[dict[int, int], Iterator[tuple[int, str]]]:
+    """How many records each story has, and the label and text of each record."""
+    found, counts = np.unique(labels[labels >= 0], return_counts=True)
+    texts = ((k, d.text) for k, d in zip(labels.tolist(), corpus, strict=True) if k >= 0)
+    return dict(zip(found.tolist(), counts.tolist(), strict=True)), texts
+
+
 WAYS = {"joint": joint, "evidence": evidence, "per token": per_token, "average": average}
 
 
@@ -144,17 +197,16 @@ def main() -> None:
     )
     parser.add_argument("--corpora", nargs="+", default=list(PEERS), choices=list(PEERS))
     parser.add_argument("--ways", nargs="+", default=list(WAYS), choices=list(WAYS))
+    parser.add_argument("--embed", help="also run with this embedding beside the words")
     options = parser.parse_args()
     warm()
     fine, found, rows = dict[str, float](), dict[str, dict[str, float]](), dict[str, list[str]]()
+    meant: list[tuple[object, ...]] = []
     for name in options.corpora:
         corpus = documents(name)
         truth = truth_of(corpus)
         _, newest, clusters, _ = labels_of(corpus, Settings())
-        labels, counts = np.unique(newest, return_counts=True)
-        sizes = dict(zip(labels.tolist(), counts.tolist(), strict=True))
-        texts = zip(newest.tolist(), (d.text for d in corpus), strict=True)
-        stated = stated_of(sizes, texts)
+        stated = stated_of(*stories_in(corpus, newest))
         assert stated is not None
         tree_of(stated._replace(labels=stated.labels[:2], sizes=stated.sizes[:2], bags=stated.bags[:2]))
         started = time.process_time()
@@ -168,6 +220,13 @@ def main() -> None:
             united = np.array([group.get(label, -1 - label) for label in newest.tolist()])
             found[name][way] = agreement(united[scored], truth[scored]).nmi
         rows[name] = [f"{clusters:,}", f"{themes}", f"{seconds:.2f}", f"{kept(corpus):.3f}"]
+        if options.embed:
+            both, united = with_meaning(corpus, options.embed, themes)
+            for what, labels in (("fine", both), ("themes", united)):
+                each = agreement(labels[scored], truth[scored])
+                meant.append((name, what, len(np.unique(labels)), f"{each.nmi:.3f}", f"{each.ari:.3f}"))
+    if meant:
+        show(f"with {options.embed} beside the words", ("corpus", "labels", "groups", "NMI", "ARI"), meant)
     table: list[tuple[object, ...]] = []
     for name, values in found.items():
         others = [other for other in found if other != name]

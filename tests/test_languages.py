@@ -38,6 +38,14 @@ def meaning(texts: Sequence[str]) -> np.ndarray:
     return np.array([np.mean([TABLE.get(word, nothing) for word in text.split()], axis=0) for text in texts])
 
 
+def texts_of(topics: np.ndarray, languages: np.ndarray, rng: np.random.Generator) -> list[str]:
+    """A text of eight words for each topic and language."""
+    return [
+        " ".join(f"{TOPICS[topic][k]}{i}" for i in np.minimum(rng.geometric(4 / WORDS, 8), WORDS) - 1)
+        for topic, k in zip(topics, languages, strict=True)
+    ]
+
+
 def home(labels: np.ndarray) -> int:
     """The label that most of some records have."""
     values, counts = np.unique(labels, return_counts=True)
@@ -48,10 +56,7 @@ def home(labels: np.ndarray) -> int:
 def test_texts_of_two_languages_are_one_story_where_they_mean_the_same() -> None:
     rng = np.random.default_rng(1)
     topics, languages = rng.integers(0, len(TOPICS), 800), rng.integers(0, 2, 800)
-    texts = [
-        " ".join(f"{TOPICS[topic][k]}{i}" for i in np.minimum(rng.geometric(4 / WORDS, 8), WORDS) - 1)
-        for topic, k in zip(topics, languages, strict=True)
-    ]
+    texts = texts_of(topics, languages, rng)
     found = {}
     for embed in (None, "test_languages:meaning"):
         engine = Engine(Settings(embed=embed))
@@ -63,3 +68,24 @@ def test_texts_of_two_languages_are_one_story_where_they_mean_the_same() -> None
         assert home(words[english]) != home(words[german])
         assert home(both[english]) == home(both[german])
     assert len({home(both[topics == topic]) for topic in range(len(TOPICS))}) == len(TOPICS)
+
+
+def test_all_that_is_told_of_embedded_texts_knows_what_they_mean() -> None:
+    """Keywords are plain words, meaning is a reason, and a theme has both languages of its topic."""
+    rng = np.random.default_rng(2)
+    topics, languages = rng.integers(0, len(TOPICS), 800), rng.integers(0, 2, 800)
+    texts = texts_of(topics, languages, rng)
+    engine = Engine(Settings(embed="test_languages:meaning"))
+    engine.advance(texts)
+    stories, labels = engine.stories(), np.array(engine.lately()[0])
+    large = [story for story in stories if story.size > 20]
+    assert all(story.title in texts for story in large)
+    assert all(set(story.keywords) <= set(TABLE) for story in large)
+    assert sum(bool(story.keywords) for story in large) > len(large) / 2
+    german = engine.whereto("hund2 hund3 hund5")
+    assert isinstance(german, list)
+    assert "meaning" in dict(german[0].words)
+    parts = stories.themed(len(TOPICS)).theme_numbers
+    themes = np.array([parts.get(label, -1) for label in labels.tolist()])
+    assert {home(themes[(topics == 0) & (languages == k)]) for k in (0, 1)} == {home(themes[topics == 0])}
+    assert len({home(themes[topics == topic]) for topic in range(len(TOPICS))}) == len(TOPICS)

@@ -198,7 +198,7 @@ def _typicality(search: BeamSearch, slots: list[int], records: Batch, which: np.
         tokens, sizes = search.words.inverted.tokens, search.state.pool.slots["size"]
         for i, slot in enumerate(slots[k] for k in which.tolist()):
             share = sizes[slot] / max(int(tokens[slot]), 1)
-            found[i] += share * _meant(search, slot, records.vectors[i])
+            found[i] += share * _meant(search, slot, np.asarray(records.vectors[i], np.float64))
     return found
 
 
