@@ -126,8 +126,9 @@ class VectorBeside:
         self.field = field
         self._read: VectorEncoder | None = None
         self._centre: Centre | None = None
-        self._rows: list[np.ndarray] = []
-        self._counted = 0  # rows of which the centre has learned
+        self._parts: list[np.ndarray] = []  # rows, NaN where a record has none
+        self._lacking = 0  # records before these, which had none when it was not known how long one is
+        self._counted = 0  # records of which the centre has learned
         if dimension is not None:
             self._begin(dimension)
 
@@ -142,7 +143,10 @@ class VectorBeside:
     def add(self, record: Record, found: Any) -> Reject | None:
         """Append the vector that a record has, None for none; or say what is wrong with it."""
         if found is None:
-            self._rows.append(_LACKING)
+            if self.dimension is None:
+                self._lacking += 1
+            else:
+                self._parts.append(np.full((1, self.dimension), np.nan))
             return None
         if not isinstance(found, list) or not found:
             detail = f"field {self.field!r} is no array of numbers: {found!r:.60}"
@@ -157,34 +161,32 @@ class VectorBeside:
             return msgspec.structs.replace(refused, detail=detail)
         if self._read is None:
             self._begin(len(found))
-        self._rows.append(np.asarray(read.rows.pop()))
+        self._parts.append(np.asarray(read.rows.pop())[np.newaxis])
         return None
 
     def extend(self, rows: np.ndarray) -> None:
         """Append vectors of any length, shape (n, D), of zeros or NaN where a record has none."""
         lengths = np.sqrt(np.square(rows, dtype=np.float64).sum(axis=1, keepdims=True))
-        self._rows += [*np.where(lengths > 0.0, rows / np.maximum(lengths, 1e-300), np.nan)]
+        self._parts.append(np.where(lengths > 0.0, rows / np.maximum(lengths, 1e-300), np.nan))
 
     def learn(self) -> Moments:
         """What its family is made from: nothing but how long vectors are. ConfigError where none has come."""
         if self._centre is None or self.dimension is None:
             raise ConfigError(
-                f"vector_field: none of the first {len(self._rows):,} records has a field {self.field!r}: is "
+                f"vector_field: none of the first {self._lacking:,} records has a field {self.field!r}: is "
                 "it called so? A larger --warmup waits for more",
                 Exit.BAD_DATA,
             )
-        if not self._centre.known and sum(len(row) > 0 for row in self._rows) >= STEP:
-            self._centre.begin(self._array())
-            self._counted = len(self._rows)
+        if not self._centre.known:
+            rows = self._array()
+            if np.count_nonzero(~np.isnan(rows[:, 0])) >= STEP:
+                self._centre.begin(rows)
+                self._counted = len(rows)
         return Moments.of(np.zeros((1, self.dimension)))
 
     def _array(self) -> np.ndarray:
         assert self.dimension is not None
-        found = np.full((len(self._rows), self.dimension), np.nan)
-        for i, row in enumerate(self._rows):
-            if len(row):
-                found[i] = row
-        return found
+        return np.concatenate([np.full((self._lacking, self.dimension), np.nan), *self._parts])
 
     def take(self, *, learns: bool) -> np.ndarray:
         """The vectors of the batch, shape (n, D), float32; a new one is begun."""
@@ -192,7 +194,7 @@ class VectorBeside:
         rows = self._array()
         self._centre.see(rows[: self._counted], learns=False)
         self._centre.see(rows[self._counted :], learns=learns)
-        self._rows, self._counted = [], 0
+        self._parts, self._lacking, self._counted = [], 0, 0
         return rows.astype(np.float32)  # as which they were rounded
 
     def for_scoring(self) -> VectorBeside:
@@ -217,6 +219,3 @@ class VectorBeside:
         require((stored is None) == (self._centre is None), "a centre without vectors, or none with them")
         if stored is not None and self._centre is not None:
             self._centre.load(stored)
-
-
-_LACKING = np.zeros(0)

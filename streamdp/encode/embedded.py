@@ -68,7 +68,7 @@ class EmbeddedTexts(WordEncoder):
 
     def add_texts(self, texts: Texts) -> list[tuple[int, Reject]]:
         """Append texts to the batch; which of them cannot be clustered, and why."""
-        rows = self.embedding.rows([record.value for record in texts])  # type: ignore[misc]
+        rows = self.embedding.rows([*map(texts.text, range(len(texts)))])
         wrong = self._not_finite(rows)
         if wrong:
             found = enumerate(self.add_all(list(texts)))
