@@ -3,13 +3,24 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import numpy as np
 from safetensors.numpy import save_file
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers
 
+from streamdp.encode import embedding
+
 WORDS = ["[UNK]", "refund", "money", "back", "parcel", "lost", "late", "login", "password"]
+
+
+def forget_models() -> None:
+    """Load every embedding anew, as another process does."""
+    for name in ("mine", "ours", "wordllama"):
+        sys.modules.pop(name, None)
+    for known in (embedding._table, embedding._of_function):
+        known.cache_clear()
 
 
 def table(dimension: int = 4, seed: int = 0) -> np.ndarray:

@@ -15,7 +15,7 @@ from commands import fail, succeed
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from model2vec import StaticModel
-from tables_of_vectors import WORDS, table, write_folder, write_package
+from tables_of_vectors import WORDS, forget_models, table, write_folder, write_package
 
 from streamdp.encode.embedding import EmbeddingError, FunctionEmbedding, TableEmbedding, load_embedding
 from streamdp.errors import ConfigError
@@ -28,6 +28,11 @@ TEXTS = [
     "login " * 40 + "password",
     "half \ud800 of a pair is late",
 ]
+
+
+@pytest.fixture(autouse=True)
+def fresh() -> None:
+    forget_models()
 
 
 def mean_of(text: str, vectors: np.ndarray) -> np.ndarray:
@@ -144,6 +149,7 @@ def test_what_is_no_table_is_one_line(tmp_path: Path, monkeypatch: pytest.Monkey
     refused("os:nothing", "no attribute 'nothing'")
     refused("os:sep", "os:sep is no function")
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    forget_models()
     refused("wordllama", "pip install wordllama")
     monkeypatch.setitem(sys.modules, "model2vec", None)
     refused(cut, "pip install '.[embed]'")
@@ -153,12 +159,12 @@ def test_a_function_of_the_working_folder(tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text(
         "def lengths(texts):\n    return [[len(text), 1] for text in texts]\n\n\nraised = 1 / 0\n", "utf-8"
     )
-    code, line = fail(tmp_path, "embed", "mine:lengths")
+    code, line = fail(tmp_path, "embed", "mine:lengths", process=True)
     assert (code, line) == (78, "streamdp: embed: ZeroDivisionError: division by zero\n")
     (tmp_path / "ours.py").write_text(
         "def lengths(texts):\n    return [[len(text), 1] for text in texts]\n", "utf-8"
     )
-    assert "ours:lengths │         2 │" in succeed(tmp_path, "embed", "ours:lengths").decode()
+    assert "ours:lengths │         2 │" in succeed(tmp_path, "embed", "ours:lengths", process=True).decode()
 
 
 def test_a_function_is_checked() -> None:

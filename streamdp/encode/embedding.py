@@ -9,6 +9,7 @@ import logging
 import os
 import re
 from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -17,6 +18,7 @@ import numpy as np
 from streamdp.encode.beside import LONGEST
 from streamdp.errors import ConfigError, Exit, StreamdpError, how_to_install
 from streamdp.kernels.jit import entry
+from streamdp.settings.load import UNNAMED
 from streamdp.settings.registry import find
 
 PACKAGES = {
@@ -30,11 +32,11 @@ _FETCHED = ["config*.json", "model.safetensors", "tokenizer.json", "0_StaticEmbe
 _log = logging.getLogger("streamdp")
 
 
-class EmbeddingError(StreamdpError):
-    """A function of the user's own failed underway: the run ends, and goes on from its last snapshot."""
+class EmbeddingError(ConfigError):
+    """An embedding that cannot be used, or fails underway: a run goes on from its last snapshot then."""
 
-    def __init__(self, message: str) -> None:
-        super().__init__(f"embed: {message}", Exit.UNAVAILABLE)
+    def __init__(self, message: str, code: Exit = Exit.UNAVAILABLE) -> None:
+        super().__init__(f"embed: {message}", code)
 
 
 class Embedding(Protocol):
@@ -59,14 +61,24 @@ class Embedding(Protocol):
 def load_embedding(name: str) -> Embedding:
     """The embedding of a name: one of PACKAGES, a folder, MODULE:FUNCTION, or OWNER/NAME of Hugging Face.
 
-    Raises ConfigError where it is not there, or is none. Only the last is fetched, if no copy is here.
+    Raises EmbeddingError where it is not there, or is none, and for a function that only a state has named.
+    Only a name of Hugging Face is fetched, if no copy is here.
     """
-    if ":" in name and not os.path.isdir(name):
-        try:
-            return FunctionEmbedding(name, find({}, name))
-        except Exception as error:
-            raise _unusable(str(error) if isinstance(error, ValueError) else _line(error)) from error
-    return TableEmbedding(name)
+    named = name.removeprefix(UNNAMED)
+    if not is_function(named):
+        return _table(named)
+    if named != name:
+        how = f"say --embed {named}, or embed={named!r} to StreamDP.load"
+        raise _unusable(f"the state names {named}, which is imported only if you name it too: {how}")
+    try:
+        return _of_function(name, find({}, name))
+    except Exception as error:
+        raise _unusable(str(error) if isinstance(error, ValueError) else _line(error)) from error
+
+
+def is_function(name: str) -> bool:
+    """Whether a name is MODULE:FUNCTION."""
+    return ":" in name and not os.path.isdir(name)
 
 
 def names_here() -> Iterator[str]:
@@ -159,6 +171,17 @@ class TableEmbedding:
         return found
 
 
+class Kept(Protocol):
+    """What a function returned before, so that it is not asked again."""
+
+    @property
+    def dimension(self) -> int:
+        """D; 0 where nothing is known."""
+
+    def rows(self, texts: Sequence[str], ask: Callable[[list[str]], np.ndarray]) -> np.ndarray:
+        """The rows of texts, those that are not known as ``ask`` returns them."""
+
+
 class FunctionEmbedding:
     """What a function of the user's own returns for a list of texts, checked: as many rows of numbers."""
 
@@ -170,17 +193,23 @@ class FunctionEmbedding:
             raise ValueError(f"{name} is no function")
         self.name, self._function = name, function
         self.bytes: int | None = None
+        self.kept: Kept | None = None
         self._dimension = 0
 
     @property
     def dimension(self) -> int:
         """D; where the function was not called yet, it is, with a text of ours."""
-        return self._dimension or int(self.rows(["text"]).shape[1])
+        if self._dimension == 0 and self.kept is not None:
+            self._dimension = self.kept.dimension
+        return self._dimension or int(self._ask(["text"]).shape[1])
 
     def rows(self, texts: Sequence[str]) -> np.ndarray:
         """Their vectors. Raises EmbeddingError where the function fails, or returns something else."""
         if not texts:
-            return np.empty((0, self._dimension), np.float32)
+            return np.empty((0, self.dimension), np.float32)
+        return self._ask(texts) if self.kept is None else self.kept.rows(texts, self._ask)
+
+    def _ask(self, texts: Sequence[str]) -> np.ndarray:
         try:
             with np.errstate(all="ignore"):  # a number too large is infinite, and refused as that
                 found = np.ascontiguousarray(self._function(list(texts)), np.float32)
@@ -198,8 +227,38 @@ class FunctionEmbedding:
         return found
 
 
-def _unusable(why: str, code: Exit = Exit.CONFIG) -> ConfigError:
-    return ConfigError(f"embed: {why}", code)
+class StoredEmbedding:
+    """The embedding of a state. One that only the state has named is loaded once a text needs it."""
+
+    def __init__(self, name: str, digest: str, dimension: int) -> None:
+        self.name, self.digest, self.dimension = name.removeprefix(UNNAMED), digest, dimension
+        self.bytes: int | None = None
+        self.from_function = is_function(self.name)
+        self._given, self._loaded = name, None if name.startswith(UNNAMED) else self._load(name)
+
+    def _load(self, name: str) -> Embedding:
+        loaded = load_embedding(name)
+        if loaded.digest != self.digest:
+            why = "vectors of the two cannot be compared: restore it, or name another --state"
+            raise _unusable(f"{self.name} is not what the state was made with, and {why}")
+        return loaded
+
+    def rows(self, texts: Sequence[str]) -> np.ndarray:
+        """Their vectors, of the state's dimension."""
+        self._loaded = self._loaded or self._load(self._given)
+        rows = self._loaded.rows(texts)
+        if rows.shape[1] != self.dimension:
+            now = f"returned vectors of {rows.shape[1]:,} numbers"
+            raise EmbeddingError(f"{self.name} {now}, and the state has vectors of {self.dimension:,}")
+        return rows
+
+
+_table = lru_cache(maxsize=4)(TableEmbedding)
+_of_function = lru_cache(maxsize=4)(FunctionEmbedding)  # one for all engines, which knows what is kept
+
+
+def _unusable(why: str, code: Exit = Exit.CONFIG) -> EmbeddingError:
+    return EmbeddingError(why, code)
 
 
 def _line(error: Exception) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import msgspec
@@ -14,7 +14,7 @@ from streamdp.encode.batch import Batch
 from streamdp.encode.beside import LONGEST as LONGEST_VECTOR
 from streamdp.encode.category_encoder import EVERY, CategoryEncoder, sound_cuts
 from streamdp.encode.embedded import EmbeddedTexts
-from streamdp.encode.embedding import Embedding, load_embedding
+from streamdp.encode.embedding import StoredEmbedding, load_embedding
 from streamdp.encode.order import ReorderBuffer, refuse
 from streamdp.encode.stop_words import LANGUAGES
 from streamdp.encode.text import Tokenizer
@@ -61,8 +61,9 @@ def load_encoder(stored: dict[str, Any], settings: Settings) -> Encoder:
             vocabulary, names, tokenizer, stored["cuts"], settings.stop_words, dimension=dimension
         )
     elif settings.embed is not None:
-        embedding = load_embedding(settings.embed)
-        check_model(embedding, stored.get("model"))
+        require(stored["kind"] == "embedded", "records of another kind")
+        dimension = len(stored["centre"]["mean"]) // 8
+        embedding = StoredEmbedding(settings.embed, stored["model"]["digest"], dimension)
         encoder = EmbeddedTexts(embedding, tokenizer, vocabulary, settings.stop_words)
     else:
         require(stored["kind"] == "words", "records of another kind")
@@ -74,20 +75,6 @@ def load_encoder(stored: dict[str, Any], settings: Settings) -> Encoder:
     if encoder.beside is not None:
         encoder.beside.load(stored.get("centre"))
     return encoder
-
-
-def check_model(embedding: Embedding, known: Mapping[str, str] | None) -> None:
-    """Raise ConfigError unless a stream goes on with the model that it began with."""
-    if (
-        known is None
-        or known["digest"] != embedding.digest
-        or (embedding.from_function and known["name"] != embedding.name)
-    ):
-        before = "without a model" if known is None else f"with the model {known['name']}"
-        raise ConfigError(
-            f"embed: the state was made {before}, and its vectors cannot be compared with those of "
-            f"{embedding.name}: give --embed as it was, or begin with another --state"
-        )
 
 
 DECAY_SCALE = 400.0

@@ -15,7 +15,7 @@ from streamdp.errors import Exit, StreamdpError, foreseen
 from streamdp.safe_files import open_regular, written_anew
 from streamdp.settings import Settings
 from streamdp.settings.blueprint import PARTS
-from streamdp.settings.load import under_new_names
+from streamdp.settings.load import UNNAMED, under_new_names, unnamed
 from streamdp.state.migrate import NewerError, stamped, upgraded
 
 NAME = b"streamdp model "
@@ -40,8 +40,8 @@ def write(path: Path, state: dict[str, Any], *, overwrite: bool) -> None:
         part.replace(path)
 
 
-def read(path: Path) -> dict[str, Any]:
-    """What was written. StreamdpError where it is damaged."""
+def read(path: Path, embed: str | None = None) -> dict[str, Any]:
+    """What was written, with the function ``embed`` and no other. StreamdpError where it is damaged."""
     with (
         foreseen(StreamdpError, path, "read", Exit.NO_INPUT),
         open(open_regular(path, follow=True), "rb") as file,
@@ -58,6 +58,9 @@ def read(path: Path) -> dict[str, Any]:
     try:
         stored = upgraded(msgspec.msgpack.decode(body, strict=False))
         state: dict[str, Any] = _made(stored["state"])
+        settings = state["parameters"].get("settings")
+        if settings is not None and settings.embed != embed and ":" in (settings.embed or ""):
+            state["parameters"]["settings"] = unnamed(settings)
     except NewerError as error:
         raise StreamdpError(f"{path}: {error.message}", error.exit_code) from None
     except _FAULTS as error:
@@ -76,7 +79,8 @@ def _begins(path: Path) -> bool:
 def _plain(value: Any) -> Any:
     """Objects of a model by their class and fields."""
     if isinstance(value, Settings):
-        return {"settings!": msgspec.to_builtins(value)}
+        embed = value.embed and value.embed.removeprefix(UNNAMED)
+        return {"settings!": msgspec.to_builtins(value) | {"embed": embed}}
     if isinstance(value, PARTS):
         own: Any = value
         fields = {f.name: _plain(getattr(own, f.name)) for f in dataclasses.fields(own) if f.init}

@@ -410,10 +410,13 @@ class StreamDP(OneThreadAtATime, Clusterer, but=HOT):
         stored.write(Path(path), self.__getstate__(), overwrite=overwrite)
 
     @classmethod
-    def load(cls, path: str | Path) -> Self:
-        """The model that was saved. StreamdpError where the file is damaged or is none of ours."""
+    def load(cls, path: str | Path, embed: str | None = None) -> Self:
+        """The model that was saved. StreamdpError where the file is damaged or is none of ours.
+
+        Its embedding, where that is a function of your own, is imported only if ``embed`` names it too.
+        """
         model = cls.__new__(cls)
-        model.__setstate__(stored.read(Path(path)))
+        model.__setstate__(stored.read(Path(path), embed))
         return model
 
     def __getstate__(self) -> dict[str, Any]:

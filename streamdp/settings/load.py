@@ -96,6 +96,7 @@ def checked(settings: Settings) -> Settings:
 def model_settings(settings: Settings) -> dict[str, Any]:
     """The settings under which a state was made and under which alone it may be resumed."""
     plain: dict[str, Any] = msgspec.to_builtins(settings)
+    plain["embed"] = settings.embed and settings.embed.removeprefix(UNNAMED)
     return {name: _stored(value) for name, value in plain.items() if name not in _FREE_TO_CHANGE}
 
 
@@ -134,9 +135,20 @@ def resumed(
 
 def stored_settings(stored: Mapping[str, Any], classes: Classes | None = None) -> Settings:
     """The settings of a snapshot. Raises msgspec.ValidationError, and as ``check_imports``."""
-    settings = msgspec.convert(under_new_names(stored), Settings)
-    check_imports(msgspec.to_builtins(settings), classes or Classes())
-    return settings
+    settings, classes = msgspec.convert(under_new_names(stored), Settings), classes or Classes()
+    check_imports(msgspec.to_builtins(settings) | {"embed": None}, classes)
+    if settings.embed is None or (":" in settings.embed and settings.embed == classes.embed):
+        return settings
+    return unnamed(settings)  # most that reads a state needs no embedding
+
+
+UNNAMED = "?"
+"""Beginning of the name of an embedding that only a state has named: nothing is imported for it."""
+
+
+def unnamed(settings: Settings) -> Settings:
+    """The settings, with an embedding that nothing is imported for."""
+    return msgspec.structs.replace(settings, embed=f"{UNNAMED}{settings.embed}")
 
 
 def check_imports(stored: Mapping[str, Any], classes: Classes) -> None:
@@ -147,8 +159,9 @@ def check_imports(stored: Mapping[str, Any], classes: Classes) -> None:
     for field in Classes.__struct_fields__:
         name = stored.get(field)
         if isinstance(name, str) and ":" in name and name != getattr(classes, field):
+            what = "function" if field == "embed" else "class"
             raise ConfigError(
-                f"{field}: the state names {_one_line(name)}, a class that is not streamdp's; its module is "
+                f"{field}: the state names {_one_line(name)}, a {what} that is not streamdp's; its module is "
                 f"imported only if you name it too: say --{field} {_one_line(name)}"
             )
 

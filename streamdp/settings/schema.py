@@ -428,6 +428,7 @@ class Classes(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     likelihood: Annotated[Likelihood, _any_model("likelihood family of the state, if it is your own")] = AUTO
     prior: Annotated[Prior, _any_model("prior of the state, if it is your own")] = AUTO
     decay: Annotated[Decay | None, _any_model("decay of the state, if it is your own")] = None
+    embed: Annotated[Name | None, _text("embedding of the state, if it is a function of your own")] = None
 
     @classmethod
     def of(cls, settings: Settings) -> Classes:

@@ -16,6 +16,7 @@ import numpy as np
 from streamdp.beam.data.pool import ALIVE, VACANT
 from streamdp.beam.search import BeamSearch
 from streamdp.encode.batch import Batch, Labelled
+from streamdp.encode.embedding import EmbeddingError
 from streamdp.encode.encoders import Encoder
 from streamdp.encode.vector_encoder import HUGE, VectorEncoder
 from streamdp.encode.vocabulary import BagEncoder
@@ -184,6 +185,8 @@ def refusing() -> Iterator[None]:
         yield
     except NewerError as error:
         raise SnapshotError(f"the state {error.message}", error.exit_code) from None
+    except EmbeddingError:
+        raise  # of no other snapshot, either
     except _FAULTS as error:
         what = " ".join(str(error).split()) or type(error).__name__
         raise SnapshotError(f"the state is damaged, or not of streamdp ({what})", Exit.BAD_DATA) from None

@@ -29,6 +29,7 @@ from streamdp.priors import CRP
 from streamdp.records import Record
 from streamdp.settings import Settings
 from streamdp.settings.load import model_settings, stored_settings
+from streamdp.settings.schema import Classes
 from streamdp.sharding import Merger, Sharded
 from streamdp.state.corrections import Correction
 from streamdp.state.snapshot import PREFIX, Header, pack, snapshots, unpack
@@ -67,7 +68,7 @@ class Kept(NamedTuple):
     @property
     def settings(self) -> Settings:
         """Those that it was made under."""
-        return stored_settings(self.header.settings)
+        return stored_settings(self.header.settings, Classes(embed=self.header.settings.get("embed")))
 
     @property
     def modes(self) -> dict[str, bool]:
