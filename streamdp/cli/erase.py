@@ -29,6 +29,7 @@ from streamdp.settings.schema import Classes
 from streamdp.state import claim
 from streamdp.state.corrections import CorrectionsFile
 from streamdp.state.erasing import FRESH, ErasedFile, Plan
+from streamdp.state.kept_rows import PREFIX as KEPT
 from streamdp.state.snapshot import ERASING, SUFFIX, Header, StateFolder, newest_taken, pack, snapshots
 
 STAYS = (
@@ -215,6 +216,8 @@ def _carry_out(places: Places, gone: Erased, plan: Plan, done: list[str]) -> Non
             each.unlink()
             if ".of-" in each.name:
                 say(f"{each.name} is removed: only the release that wrote it could erase anything from it")
+    for each in state.glob(f"{KEPT}*"):
+        each.unlink()
     (state / ERASING).unlink()
     done.insert(0, str(state))
 

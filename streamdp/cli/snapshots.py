@@ -19,6 +19,7 @@ from streamdp.settings import Settings
 from streamdp.settings.load import model_settings, resumed
 from streamdp.settings.places import NOWHERE, Outputs
 from streamdp.state.claim import LOOK, Claim, Standby
+from streamdp.state.kept_rows import keep_rows
 from streamdp.state.snapshot import Header, SnapshotError, StateFolder
 
 
@@ -43,6 +44,7 @@ class Snapshots:
         self._folder, self._settings, self._modes = folder, settings, modes
         self._waiting, self._watch = waiting, watch
         self._saving: _Saving | None = None
+        self._kept = keep_rows(settings.embed, folder.folder, saved)
         self._read = 0
         self._taken = time.monotonic()
 
@@ -77,10 +79,14 @@ class Snapshots:
             ended=ended,
         )
         body, lasting = engine.dumps(), sinks.lasting()
+        if self._kept is not None:
+            self._kept.begin(engine.seq)
 
         def save() -> None:
             lasting()
             path = self._folder.write(header, body)
+            if self._kept is not None:
+                self._kept.drop(header.seq)
             self._watch.snapshot(time.perf_counter() - began, path.stat().st_size)
             if isinstance(source, Watched):
                 source.commit(positions)
@@ -110,6 +116,8 @@ class Snapshots:
         """Wait for the thread, and ignore its errors."""
         if self._saving is not None:
             self._saving.end()
+        if self._kept is not None:
+            self._kept.end()
 
 
 def continued(settings: Settings, written: Container[str], header: Header, made: str, help_: str) -> Settings:
