@@ -21,15 +21,12 @@ from streamdp.likelihoods import BagFamily, Categorical, VectorFamily
 from streamdp.likelihoods.vectors import NormalFamily, log_marginal, merge, settle
 from streamdp.likelihoods.words import SharedBase
 from streamdp.offline.kernels import beside as _beside  # noqa: F401 - it implements what is done
-from streamdp.offline.kernels import vectors as _vectors  # noqa: F401 - to a store, and so does this,
-from streamdp.offline.kernels import words as _words  # and this
+from streamdp.offline.kernels import vectors as _vectors  # noqa: F401 - to a store, and so does this
 from streamdp.offline.kernels.store import (
     FIRST_SLOT,
-    BesideStore,
     VectorStore,
     WordStore,
     add,
-    clear,
     group_of_slot,
     hold,
     prepare_all,
@@ -39,8 +36,6 @@ from streamdp.offline.kernels.store import (
     word_store,
 )
 from streamdp.story.stated import Stated
-
-_remove_words = kernel(_words.remove_words)
 
 
 class Tree(NamedTuple):
@@ -177,16 +172,6 @@ def _unite_words(store: WordStore, gone: int, into: int, labels: np.ndarray) -> 
             remove(store, gone, i)
             add(store, into, i)
             labels[i] = into
-
-
-@unite_slots.of(BesideStore)
-def _unite_both(store: BesideStore, gone: int, into: int, labels: np.ndarray) -> None:
-    for i in range(labels.shape[0]):
-        if labels[i] == gone:
-            _remove_words(store, gone, i)
-            add(store, into, i)
-            labels[i] = into
-    clear(store.beside, gone)
 
 
 @unite_slots.of(VectorStore)

@@ -60,7 +60,7 @@ def _remove(store: BesideStore, slot: int, i: int) -> None:
     _remove_words(store, slot, i)
     if store.size[slot] == 0:
         clear(beside, slot)
-    elif _has_vector(beside.vectors[i]):
+    elif i < beside.vectors.shape[0] and _has_vector(beside.vectors[i]):  # frozen ones leave all at once
         _leave(beside.terms, beside.block[slot], beside.vectors[i], beside.own[i])
         _update(store, slot)
 
