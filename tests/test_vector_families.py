@@ -22,7 +22,7 @@ from streamdp.likelihoods import (
     NormalInverseWishart,
     VonMisesFisher,
 )
-from streamdp.likelihoods.vectors import Asked, NormalFamily, Rows, score_rows
+from streamdp.likelihoods.vectors import Asked, NormalFamily, Rows, add_entry, leave_out, score_rows
 
 REAL_LINE = [
     Gaussian(1, variance=0.7, mean=2.0),
@@ -240,3 +240,19 @@ def test_what_is_certain_to_be_too_low_is_left_early_and_nothing_else(margin: fl
     assert (found[low] == -math.inf).all()
     assert (found[~low] == exact[~low]).all()
     assert low.any() == (margin < 100.0)
+
+
+def test_what_a_vector_adds_is_its_predictive_without_it_beside_that_alone() -> None:
+    family, rng = VonMisesFisher(3, (2.0, 9.0), (0.0, 0.0, 1.0), 0.7), np.random.default_rng(4)
+    for n in (1, 2, 5):
+        vectors = rng.normal((0.0, 1.0, 0.0), size=(n, 3))
+        vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+        row, gains = family.empty_row(), np.zeros(n + 1)
+        for x in vectors:
+            add_entry(family.terms(), row, x)
+        leave_out(family.terms(), np.tile(row, (n + 1, 1)), np.append(vectors, [[np.nan] * 3], axis=0), gains)
+        for i, x in enumerate(vectors):
+            rest = family.log_marginal(np.delete(vectors, i, axis=0).tolist())
+            expected = family.log_marginal(vectors.tolist()) - rest - family.log_marginal([x])
+            assert gains[i] == pytest.approx(expected, abs=1e-9)
+        assert gains[n] == 0.0

@@ -177,6 +177,24 @@ def merge_entry(family: Any, row: np.ndarray, other: np.ndarray) -> None:
 
 
 @entry
+def leave_out(family: Any, rows: np.ndarray, vectors: np.ndarray, gains: np.ndarray) -> None:
+    """Take each vector out of the row that holds it: what it adds to log H there, beside what it has alone.
+
+    NaN, of a record without a vector, stays out.
+    """
+    for i in range(rows.shape[0]):
+        row, x = rows[i], vectors[i]
+        if has_vector(x):
+            both, alone = log_marginal(family, row), own(family, x)
+            remove(family, row, x, alone)
+            settle(family, row)
+            gains[i] = both - log_marginal(family, row)
+            clear(family, row)
+            settle(family, row)
+            gains[i] -= predictive(family, row, x, alone)
+
+
+@entry
 def coarsen_rows(family: Any, block: np.ndarray, coarse: np.ndarray) -> None:
     """What ``score_rows`` looks at first, of every row."""
     for s in range(block.shape[0]):

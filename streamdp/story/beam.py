@@ -14,9 +14,9 @@ from streamdp.beam.looks.review import labels_of
 from streamdp.beam.search import BeamSearch
 from streamdp.encode.batch import Batch, Labelled
 from streamdp.encode.vocabulary import is_erased
-from streamdp.likelihoods import BagFamily, Categorical, VectorFamily
+from streamdp.likelihoods import BagFamily, VectorFamily
 from streamdp.likelihoods.categorical import FieldsLearned, worded_by
-from streamdp.likelihoods.vectors import log_marginal_entry, remove_entry
+from streamdp.likelihoods.vectors import leave_out
 from streamdp.records import RENAMED, TITLED, Event
 from streamdp.state.retained import Retained
 from streamdp.story.memory import Memory
@@ -195,24 +195,13 @@ def _typicality(search: BeamSearch, slots: list[int], records: Batch, which: np.
     found = typicality(bag, words, counts, lengths, Base.of(learned), which)
     found[lengths == 0] = -np.inf  # what says nothing is no title
     if records.vectors is not None:
-        tokens, sizes = search.words.inverted.tokens, search.state.pool.slots["size"]
-        for i, slot in enumerate(slots[k] for k in which.tolist()):
-            share = sizes[slot] / max(int(tokens[slot]), 1)
-            found[i] += share * _meant(search, slot, np.asarray(records.vectors[i], np.float64))
+        held, family = np.array(slots)[which], search.model.family
+        rows, vectors = search.state.clusters.beside.block[held], records.vectors.astype(np.float64)
+        gains = np.zeros(len(rows))
+        leave_out(family.vector, rows, vectors, gains)
+        sizes, tokens = search.state.pool.slots["size"][held], search.words.inverted.tokens[held]
+        found += family.weight * gains * sizes / np.maximum(tokens, 1)
     return found
-
-
-def _meant(search: BeamSearch, slot: int, vector: np.ndarray) -> float:
-    """What a record's vector adds to its log predictive in its cluster, without it, beside a new one."""
-    family, row = search.likelihood, search.state.clusters.beside.block[slot]
-    assert isinstance(family, Categorical)
-    assert family.vector is not None
-    if np.isnan(vector[0]) or row[family.vector.parts["count"]] < 2:
-        return 0.0
-    terms, left = family.vector.terms(), row.copy()
-    remove_entry(terms, left, vector)
-    nats = log_marginal_entry(terms, row) - log_marginal_entry(terms, left)
-    return family.weight * (nats - family.vector.log_marginal([vector]))
 
 
 def _nearness(search: BeamSearch, slot: int, batch: Batch, at: int) -> float:
