@@ -177,12 +177,16 @@ class VectorBeside:
                 "it called so? A larger --warmup waits for more",
                 Exit.BAD_DATA,
             )
-        if not self._centre.known:
+        self.begin(STEP)
+        return Moments.of(np.zeros((1, self.dimension)))
+
+    def begin(self, least: int = 1) -> None:
+        """Learn the centre of the vectors that wait, before any is seen, where there are so many."""
+        if self._centre is not None and not self._centre.known:
             rows = self._array()
-            if np.count_nonzero(~np.isnan(rows[:, 0])) >= STEP:
+            if np.count_nonzero(~np.isnan(rows[:, 0])) >= least:
                 self._centre.begin(rows)
                 self._counted = len(rows)
-        return Moments.of(np.zeros((1, self.dimension)))
 
     def _array(self) -> np.ndarray:
         assert self.dimension is not None

@@ -270,6 +270,17 @@ class Categorical(BagFamily):
             found[texts] = -self.text.of_set(np.where(learned.field == TEXT, learned.counts, 0))[texts]
         return found
 
+    def counted(self, by_word: np.ndarray, by_cluster: np.ndarray) -> np.ndarray:
+        """What a stream of texts alone counts of each word: the clusters that it is in."""
+        return np.where(np.arange(len(by_cluster)) > TEXT, by_cluster, 0)
+
+    def of_set(self, counts: np.ndarray) -> np.ndarray:
+        """The base measure of a set of texts alone that has counted so, by word."""
+        assert self.text is not None
+        found = -self.text.of_set(counts)
+        found[: TEXT + 1] = 0.0, -1.0  # as of every record, and of every text
+        return found
+
     def _sizes(self, learned: FieldsLearned, unseen: float) -> np.ndarray:
         """Of how many values each field counts as having."""
         sizes = learned.values + unseen

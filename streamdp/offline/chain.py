@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 
 from streamdp.kernels.rows import grown
-from streamdp.likelihoods import Likelihood
+from streamdp.likelihoods import Categorical, Likelihood
 from streamdp.likelihoods.words import SharedBase
 from streamdp.offline.anchors import Anchors
 from streamdp.offline.kernels.allocation import clear_from, fill, grown_allocation, new_allocation, sweep
@@ -294,7 +294,8 @@ def recount(chains: Sequence[Chain]) -> None:
     A stream counts in how many clusters it has seen each word. A set does so of the clustering that its
     chains have come to, from time to time: a plug-in, that is held fixed while log joints are compared.
     """
-    families = [chain.likelihood for chain in chains if isinstance(chain.likelihood, SharedBase)]
+    of_texts = SharedBase, Categorical
+    families = [chain.likelihood for chain in chains if isinstance(chain.likelihood, of_texts)]
     counts = np.mean(
         [counts_of(chain.data, family, chain.labels) for chain, family in zip(chains, families, strict=True)],
         axis=0,

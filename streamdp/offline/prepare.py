@@ -8,7 +8,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from streamdp.encode.batch import Batch
-from streamdp.likelihoods import BagFamily, Likelihood, VectorFamily
+from streamdp.likelihoods import BagFamily, Categorical, Likelihood, VectorFamily
 from streamdp.likelihoods.words import SharedBase
 from streamdp.offline.anchors import Anchors
 from streamdp.offline.kernels import beside as _beside_words  # noqa: F401 - it implements what is done
@@ -143,7 +143,7 @@ def log_coefficients(store: Any, likelihood: Likelihood) -> np.ndarray:
     return np.zeros(len(store.fresh))
 
 
-def counts_of(data: Data, likelihood: SharedBase, labels: np.ndarray) -> np.ndarray:
+def counts_of(data: Data, likelihood: SharedBase | Categorical, labels: np.ndarray) -> np.ndarray:
     """N_w as a stream counts it once it has clustered the records so, shape (V,)."""
     by_word, _ = word_totals(data.words, data.counts)
     pairs = np.unique(np.asarray(labels, np.int64)[data.rows] * len(by_word) + data.words)

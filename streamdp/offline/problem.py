@@ -53,6 +53,8 @@ class Collection:
         self.records: list[Record] = []
         encoder, kept = self._encode(settings, taken, times)
         self.times = kept
+        if encoder.beside is not None:
+            encoder.beside.begin()
         moments = encoder.learn()
         self.encoded = Encoded(encoder, encoder.take(kept), moments)
 
@@ -115,7 +117,8 @@ class Problem:
     @property
     def counts_words(self) -> bool:
         """Whether the base measure is to be counted from the clustering of these records."""
-        return isinstance(self.likelihood, SharedBase) and self.learned and self.base is None
+        texts = isinstance(self.likelihood, SharedBase) or self.settings.embed is not None
+        return texts and self.learned and self.base is None
 
     def chain(self, seed: int | np.random.SeedSequence, labels: np.ndarray | None = None) -> Chain:
         """A chain over it."""
@@ -197,7 +200,7 @@ def drawn(settings: Settings, likelihood: Likelihood) -> dict[str, float]:
     named = {parameter: name for name, parameter in likelihood.settings.items()}
     values = {
         parameter: getattr(likelihood, parameter)
-        for parameter in likelihood.drawn
+        for parameter in (() if settings.embed else likelihood.drawn)  # which are of categories
         if parameter not in named or getattr(settings, named[parameter]) is None
     }
     return {parameter: value for parameter, value in values.items() if isinstance(value, float)}
