@@ -1,0 +1,214 @@
+"""Texts with an embedding beside their words, wherever texts are read; and what is refused of it."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import pytest
+from commands import assignments, fail, succeed
+from tables_of_vectors import table, write_folder
+
+from streamdp import Engine, Plan, Settings, fit
+from streamdp.encode.embedding import load_embedding
+from streamdp.errors import ConfigError
+
+KINDS = (
+    (("refund", "money", "back"), ("want", "please", "card")),
+    (("parcel", "lost", "late"), ("street", "door", "order")),
+    (("login", "password"), ("screen", "error", "account")),
+)
+OWN = """
+open("imported", "w").close()
+
+def topics(texts):
+    known = ("refund money back", "parcel lost late", "login password")
+    found = [text.split() for text in texts]
+    return [[*(float(sum(w in kind.split() for w in words)) for kind in known), 1.0] for words in found]
+"""
+
+
+def tickets(n: int, seed: int = 0) -> list[str]:
+    """Texts of three kinds by turns: one or two words of a table, and two others; some without the first."""
+    rng, found = np.random.default_rng(seed), []
+    for i in range(n):
+        known, others = KINDS[i % 3]
+        words = [*rng.choice(known, rng.integers(1, 3), replace=False), *rng.choice(others, 2)]
+        found.append(" ".join(words if i % 40 != 7 else ["nothing", str(rng.choice(others))]))
+    return found
+
+
+def write(path: Path, texts: Sequence[str]) -> None:
+    """As lines of JSON, a minute apart."""
+    lines = (json.dumps({"text": text, "time": 1e9 + 60.0 * i}) for i, text in enumerate(texts))
+    path.write_text("".join(f"{line}\n" for line in lines), "utf-8")
+
+
+@pytest.fixture(scope="module")
+def table_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_folder(tmp_path_factory.mktemp("tables") / "tiny")
+
+
+@pytest.fixture
+def settings(table_folder: Path) -> Settings:
+    return Settings(embed=str(table_folder), beam=4)
+
+
+# ---------------------------------------------------------------- finite sets
+
+
+def test_a_set_is_seen_from_the_mean_of_all_of_it(settings: Settings) -> None:
+    texts = tickets(30)
+    found = fit(texts, settings, Plan(method="beam"))
+    assert settings.embed is not None
+    rows = load_embedding(settings.embed).rows(texts).astype(float)
+    rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+    rows -= np.nanmean(rows, axis=0)
+    rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+    np.testing.assert_allclose(found.collection.encoded.batch.vectors, rows, atol=1e-6)
+    assert np.isnan(rows[7]).all()
+
+
+def test_a_set_of_texts_is_tried_as_a_stream_and_as_a_set_as_without(settings: Settings) -> None:
+    plan = Plan(rounds=12, hyper=True)
+    found, plain = (fit(tickets(240), s, plan) for s in (settings, Settings(beam=4)))
+    assert [note.partition("by the")[0] for note in found.solution.notes] == [
+        note.partition("by the")[0] for note in plain.solution.notes
+    ]
+    assert len(found.clusters()) <= len(plain.clusters()) + 1 < 8
+    engine = found.to_engine()
+    assert {len(c.words or ()) > 0 for c in engine.clusters()} == {True}
+    assert engine.settings.beta is None
+
+
+def test_a_fit_can_be_refined_and_gone_on_with(tmp_path: Path, table_folder: Path) -> None:
+    write(tmp_path / "in.jsonl", tickets(150))
+    fitted = ("fit", "in.jsonl", "--embed", str(table_folder), "--state", "set", "--budget", "6")
+    succeed(tmp_path, *fitted, "--output", "answers")
+    succeed(tmp_path, "refine", "set", "--into", "refined", "--budget", "3")
+    write(tmp_path / "in.jsonl", tickets(60, 3))
+    more = ("--start-from", "refined", "--state", "state", "--overwrite")
+    out = succeed(tmp_path, "consume", "--file", "in.jsonl", "--output", "-", *more)
+    assert len({line["seq"] for line in assignments(out)}) == 60
+
+
+# ---------------------------------------------------------------- states
+
+
+def test_another_model_is_refused(tmp_path: Path, settings: Settings) -> None:
+    engine = Engine(settings)
+    engine.advance(tickets(60))
+    state = engine.dumps()
+    other = write_folder(tmp_path / "other", table(seed=5))
+    wider = write_folder(tmp_path / "wider", table(6))
+    for name in (str(other), str(wider), None):
+        with pytest.raises(ConfigError, match=r"embed: the state was made with the model .*tiny") as raised:
+            Engine.loads(state, msgspec.structs.replace(settings, embed=name))
+        assert "\n" not in str(raised.value)
+    plain = Engine(Settings(beam=4))
+    plain.advance(tickets(60))
+    with pytest.raises(ConfigError, match="embed: the state was made without a model"):
+        Engine.loads(plain.dumps(), settings)
+    assert settings.embed is not None
+    moved = shutil.copytree(settings.embed, tmp_path / "moved")
+    again = Engine.loads(state, msgspec.structs.replace(settings, embed=str(moved)))
+    assert again.advance(tickets(60, 2)).lines.encode() == engine.advance(tickets(60, 2)).lines.encode()
+
+
+def test_a_function_of_another_name_or_size_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    sizes = "\ndef wide(texts):\n    return [[1.0, len(text), 2.0] for text in texts]\n"
+    (tmp_path / "own_sizes.py").write_text(OWN + sizes, "utf-8")
+    settings = Settings(embed="own_sizes:topics")
+    engine = Engine(settings)
+    engine.advance(tickets(60))
+    state = engine.dumps()
+    with pytest.raises(ConfigError, match="with the model own_sizes:topics, and"):
+        Engine.loads(state, Settings(embed="own_sizes:wide"))
+    monkeypatch.setattr("own_sizes.topics", lambda texts: [[1.0, 2.0]] * len(texts))
+    with pytest.raises(ConfigError, match="with vectors of 4 numbers, not 2, and"):
+        Engine.loads(state, settings)
+
+
+@pytest.fixture(scope="module")
+def of_function(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a state that names a function, which was not imported by this process."""
+    folder = tmp_path_factory.mktemp("functions")
+    write(folder / "in.jsonl", tickets(200))
+    (folder / "evil.py").write_text(OWN, "utf-8")
+    run = ("consume", "--file", "in.jsonl", "--state", "state", "--embed", "evil:topics")
+    succeed(folder, *run, "--output", "-", process=True)
+    (folder / "imported").unlink()
+    return folder
+
+
+READING: tuple[tuple[str, ...], ...] = (
+    ("stories", "state"),
+    ("stories", "state", "--themes", "2"),
+    ("show", "state"),
+    ("state", "verify", "state"),
+    ("state", "info", "state"),
+    ("state", "migrate", "state"),
+    ("state", "export", "state", "--into", "tables"),
+    ("refine", "state", "--into", "refined", "--budget", "2"),
+    ("report", "state", "--output", "report.html"),
+    ("mark", "state", "now"),
+    ("diff", "state", "--since", "1h"),
+    ("correct", "state", "rename", "0", "Refunds"),
+    ("plot", "state", "--output", "plot"),
+    ("erase", "state", "--seq", "3"),
+)
+
+
+@pytest.mark.parametrize("command", READING, ids=" ".join)
+def test_a_function_that_a_state_names_is_not_imported_to_read_it(
+    of_function: Path, tmp_path: Path, command: tuple[str, ...]
+) -> None:
+    shutil.copytree(of_function, tmp_path, dirs_exist_ok=True)
+    succeed(tmp_path, *command)
+    assert not (tmp_path / "imported").exists()
+
+
+@pytest.mark.parametrize("command", [("--output", "out"), ("--frozen",)])
+def test_a_function_that_a_state_names_is_imported_once_the_command_names_it(
+    of_function: Path, tmp_path: Path, command: tuple[str, ...]
+) -> None:
+    shutil.copytree(of_function, tmp_path, dirs_exist_ok=True)
+    run = ("consume", "--file", "in.jsonl", "--state", "state", *command)
+    code, line = fail(tmp_path, *run)
+    assert (code, line) == (
+        78,
+        "streamdp: embed: the state names evil:topics, which is not streamdp's; its module is imported only "
+        "if you name it too: say --embed evil:topics\n",
+    )
+    assert not (tmp_path / "imported").exists()
+    succeed(tmp_path, *run, "--embed", "evil:topics", process=True)
+    assert (tmp_path / "imported").exists()
+
+
+def test_a_state_without_its_function_answers_no_texts(of_function: Path) -> None:
+    from streamdp.reports.source import open_state
+
+    _, engine = open_state(of_function / "state")
+    assert engine.stories()[0].size > 20
+    with pytest.raises(ConfigError, match="names evil:topics, and it is imported only if you name it too"):
+        engine.whereto("refund my money")
+    assert not (of_function / "imported").exists()
+
+
+def test_a_table_that_is_gone_is_needed_by_texts_alone(tmp_path: Path, table_folder: Path) -> None:
+    write(tmp_path / "in.jsonl", tickets(200))
+    shutil.copytree(table_folder, tmp_path / "tiny")
+    run = ("consume", "--file", "in.jsonl", "--state", "state", "--embed", "tiny", "--output", "out")
+    succeed(tmp_path, *run)
+    shutil.rmtree(tmp_path / "tiny")
+    assert b"refund" in succeed(tmp_path, "stories", "state")
+    code, line = fail(tmp_path, *run)
+    assert (code, "embed: there is no folder tiny" in line) == (78, True)
