@@ -14,14 +14,14 @@ from streamdp.encode.batch import Batch
 from streamdp.encode.beside import LONGEST as LONGEST_VECTOR
 from streamdp.encode.category_encoder import EVERY, CategoryEncoder, sound_cuts
 from streamdp.encode.embedded import EmbeddedTexts
-from streamdp.encode.embedding import StoredEmbedding, load_embedding
+from streamdp.encode.embedding import EmbeddingError, StoredEmbedding, load_embedding
 from streamdp.encode.order import ReorderBuffer, refuse
 from streamdp.encode.stop_words import LANGUAGES
 from streamdp.encode.text import Tokenizer
 from streamdp.encode.vector_encoder import VectorEncoder
 from streamdp.encode.vocabulary import LONGEST, BagEncoder, Vocabulary, letters_of
 from streamdp.encode.word_encoder import WordEncoder
-from streamdp.errors import ConfigError
+from streamdp.errors import ConfigError, Exit
 from streamdp.kernels.sound import finite, require
 from streamdp.likelihoods.base import FULL, Moments
 from streamdp.likelihoods.categorical import TEXT
@@ -60,8 +60,10 @@ def load_encoder(stored: dict[str, Any], settings: Settings) -> Encoder:
         encoder = CategoryEncoder(
             vocabulary, names, tokenizer, stored["cuts"], settings.stop_words, dimension=dimension
         )
+    elif (settings.embed is None) == (stored["kind"] == "embedded"):
+        before = "without it" if settings.embed else f"with {stored['model']['name']}"
+        raise EmbeddingError(f"the state was made {before}, and goes on so alone", Exit.CONFIG)
     elif settings.embed is not None:
-        require(stored["kind"] == "embedded", "records of another kind")
         dimension = len(stored["centre"]["mean"]) // 8
         embedding = StoredEmbedding(settings.embed, stored["model"]["digest"], dimension)
         encoder = EmbeddedTexts(embedding, tokenizer, vocabulary, settings.stop_words)
