@@ -9,7 +9,7 @@ from rich.table import Table
 from streamdp.cli.errors import say
 from streamdp.cli.stories import console
 from streamdp.demo.stream import demo_stream
-from streamdp.encode.embedding import PACKAGES, load_embedding, names_here
+from streamdp.encode.embedding import PACKAGES, TableEmbedding, load_embedding, names_here
 from streamdp.errors import ConfigError, how_to_install
 
 TEXTS, MEASURED = 500, 1.0
@@ -36,7 +36,7 @@ def show_embeddings(model: str | None) -> None:
         while taken < MEASURED:
             embedding.rows(texts)
             rounds, taken = rounds + 1, time.perf_counter() - began
-        size = "" if embedding.bytes is None else f"{embedding.bytes / 2**20:,.0f}"
+        size = f"{embedding.bytes / 2**20:,.0f}" if isinstance(embedding, TableEmbedding) else ""
         table.add_row(name, f"{embedding.dimension:,}", size, f"{1e6 * taken / rounds / TEXTS:,.0f}")
     if table.row_count:
         console().print(table, highlight=False)

@@ -29,7 +29,7 @@ from streamdp.settings.schema import Classes
 from streamdp.state import claim
 from streamdp.state.corrections import CorrectionsFile
 from streamdp.state.erasing import FRESH, ErasedFile, Plan
-from streamdp.state.kept_rows import PREFIX as KEPT
+from streamdp.state.kept_rows import NAMES as KEPT
 from streamdp.state.snapshot import ERASING, SUFFIX, Header, StateFolder, newest_taken, pack, snapshots
 
 STAYS = (
@@ -216,8 +216,8 @@ def _carry_out(places: Places, gone: Erased, plan: Plan, done: list[str]) -> Non
             each.unlink()
             if ".of-" in each.name:
                 say(f"{each.name} is removed: only the release that wrote it could erase anything from it")
-    for each in state.glob(f"{KEPT}*"):
-        each.unlink()
+    for name in KEPT:
+        (state / name).unlink(missing_ok=True)
     (state / ERASING).unlink()
     done.insert(0, str(state))
 

@@ -19,7 +19,7 @@ from streamdp.settings import Settings
 from streamdp.settings.load import model_settings, resumed
 from streamdp.settings.places import NOWHERE, Outputs
 from streamdp.state.claim import LOOK, Claim, Standby
-from streamdp.state.kept_rows import keep_rows
+from streamdp.state.kept_rows import kept_rows
 from streamdp.state.snapshot import Header, SnapshotError, StateFolder
 
 
@@ -44,7 +44,7 @@ class Snapshots:
         self._folder, self._settings, self._modes = folder, settings, modes
         self._waiting, self._watch = waiting, watch
         self._saving: _Saving | None = None
-        self._kept = keep_rows(settings.embed, folder.folder, saved)
+        self._kept = kept_rows(settings.embed, folder.folder)
         self._read = 0
         self._taken = time.monotonic()
 
@@ -80,13 +80,11 @@ class Snapshots:
         )
         body, lasting = engine.dumps(), sinks.lasting()
         if self._kept is not None:
-            self._kept.begin(engine.seq)
+            self._kept.begin()
 
         def save() -> None:
             lasting()
             path = self._folder.write(header, body)
-            if self._kept is not None:
-                self._kept.drop(header.seq)
             self._watch.snapshot(time.perf_counter() - began, path.stat().st_size)
             if isinstance(source, Watched):
                 source.commit(positions)
@@ -111,13 +109,13 @@ class Snapshots:
             raise
         self._saving = None
         self.saved = saving.seq
+        if self._kept is not None:
+            self._kept.drop()
 
     def end(self) -> None:
         """Wait for the thread, and ignore its errors."""
         if self._saving is not None:
             self._saving.end()
-        if self._kept is not None:
-            self._kept.end()
 
 
 def continued(settings: Settings, written: Container[str], header: Header, made: str, help_: str) -> Settings:

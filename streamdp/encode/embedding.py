@@ -35,19 +35,18 @@ _log = logging.getLogger("streamdp")
 class EmbeddingError(ConfigError):
     """An embedding that cannot be used, or fails underway: a run goes on from its last snapshot then."""
 
-    def __init__(self, message: str, code: Exit = Exit.UNAVAILABLE) -> None:
+    def __init__(self, message: str, code: Exit = Exit.CONFIG) -> None:
         super().__init__(f"embed: {message}", code)
 
 
 class Embedding(Protocol):
-    """What gives texts their vectors: its ``name`` as the user wrote it; of a table, its hash and its bytes.
+    """What gives texts their vectors: its ``name`` as the user wrote it; the hash of its table, if any.
 
     A row with a NaN is the fault of a function, but of a table a text without a known token.
     """
 
     name: str
     digest: str
-    bytes: int | None
     from_function: bool
 
     @property
@@ -69,11 +68,11 @@ def load_embedding(name: str) -> Embedding:
         return _table(named)
     if named != name:
         how = f"say --embed {named}, or embed={named!r} to StreamDP.load"
-        raise _unusable(f"the state names {named}, which is imported only if you name it too: {how}")
+        raise EmbeddingError(f"the state names {named}, which is imported only if you name it too: {how}")
     try:
         return _of_function(name, find({}, name))
     except Exception as error:
-        raise _unusable(str(error) if isinstance(error, ValueError) else _line(error)) from error
+        raise EmbeddingError(str(error) if isinstance(error, ValueError) else _line(error)) from error
 
 
 def is_function(name: str) -> bool:
@@ -138,7 +137,7 @@ class TableEmbedding:
             hashed.update(file.read_bytes())
         self.digest = hashed.hexdigest()[:32]
         self._vectors = np.ascontiguousarray(model.embedding, np.float32)
-        self.bytes: int | None = self._vectors.nbytes
+        self.bytes = self._vectors.nbytes
         self._places = np.arange(len(model.tokens), dtype=np.int32)
         if model.token_mapping is not None:
             self._places = np.array(model.token_mapping, np.int32)
@@ -149,7 +148,7 @@ class TableEmbedding:
         ids, rows = max(model.tokenizer.get_vocab().values(), default=-1) + 1, len(self._vectors)
         sound = self._vectors.ndim == 2 and self._vectors.size and np.isfinite(self._vectors).all()
         if not sound or ids > min(len(self._places), len(self._weights)) or self._places.max() >= rows:
-            raise _unusable(f"{name} is damaged: its table has no row of finite numbers for each token")
+            raise EmbeddingError(f"{name} is damaged: its table has no row of finite numbers for each token")
         self._normalise, self._tokenizer = int(model.normalize), model.tokenizer
         self._longest = model.max_length and model.max_length * model.median_token_length
         os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")  # threads beside ours, for 10 us a text
@@ -171,17 +170,6 @@ class TableEmbedding:
         return found
 
 
-class Kept(Protocol):
-    """What a function returned before, so that it is not asked again."""
-
-    @property
-    def dimension(self) -> int:
-        """D; 0 where nothing is known."""
-
-    def rows(self, texts: Sequence[str], ask: Callable[[list[str]], np.ndarray]) -> np.ndarray:
-        """The rows of texts, those that are not known as ``ask`` returns them."""
-
-
 class FunctionEmbedding:
     """What a function of the user's own returns for a list of texts, checked: as many rows of numbers."""
 
@@ -192,8 +180,7 @@ class FunctionEmbedding:
         if not callable(function):
             raise ValueError(f"{name} is no function")
         self.name, self._function = name, function
-        self.bytes: int | None = None
-        self.kept: Kept | None = None
+        self.kept: Any = None  # KeptRows, of a run with a state
         self._dimension = 0
 
     @property
@@ -207,22 +194,20 @@ class FunctionEmbedding:
         """Their vectors. Raises EmbeddingError where the function fails, or returns something else."""
         if not texts:
             return np.empty((0, self.dimension), np.float32)
-        return self._ask(texts) if self.kept is None else self.kept.rows(texts, self._ask)
+        found: np.ndarray = self._ask(texts) if self.kept is None else self.kept.rows(texts, self._ask)
+        return found
 
     def _ask(self, texts: Sequence[str]) -> np.ndarray:
         try:
             with np.errstate(all="ignore"):  # a number too large is infinite, and refused as that
                 found = np.ascontiguousarray(self._function(list(texts)), np.float32)
         except Exception as error:
-            raise EmbeddingError(f"{self.name} failed: {_line(error)}") from error
+            raise EmbeddingError(f"{self.name} failed: {_line(error)}", Exit.UNAVAILABLE) from error
         if found.ndim != 2 or len(found) != len(texts) or not 0 < found.shape[1] <= LONGEST:
-            raise EmbeddingError(
-                f"{self.name} was given {len(texts):,} texts, and returned an array of shape {found.shape}; "
-                f"it must have a row for each, of {LONGEST:,} numbers at most"
-            )
-        if self._dimension not in (0, found.shape[1]):
-            now = f"vectors of {found.shape[1]:,} numbers"
-            raise EmbeddingError(f"{self.name} returned {now}, and of {self._dimension:,} before")
+            returned = f"was given {len(texts):,} texts, and returned an array of shape {found.shape}"
+            wanted = f"a row for each, of {LONGEST:,} numbers at most"
+            raise EmbeddingError(f"{self.name} {returned}; it must have {wanted}", Exit.UNAVAILABLE)
+        _check_length(self.name, found, self._dimension or found.shape[1])
         self._dimension = found.shape[1]
         return found
 
@@ -232,7 +217,6 @@ class StoredEmbedding:
 
     def __init__(self, name: str, digest: str, dimension: int) -> None:
         self.name, self.digest, self.dimension = name.removeprefix(UNNAMED), digest, dimension
-        self.bytes: int | None = None
         self.from_function = is_function(self.name)
         self._given, self._loaded = name, None if name.startswith(UNNAMED) else self._load(name)
 
@@ -240,16 +224,14 @@ class StoredEmbedding:
         loaded = load_embedding(name)
         if loaded.digest != self.digest:
             why = "vectors of the two cannot be compared: restore it, or name another --state"
-            raise _unusable(f"{self.name} is not what the state was made with, and {why}")
+            raise EmbeddingError(f"{self.name} is not what the state was made with, and {why}")
         return loaded
 
     def rows(self, texts: Sequence[str]) -> np.ndarray:
         """Their vectors, of the state's dimension."""
         self._loaded = self._loaded or self._load(self._given)
         rows = self._loaded.rows(texts)
-        if rows.shape[1] != self.dimension:
-            now = f"returned vectors of {rows.shape[1]:,} numbers"
-            raise EmbeddingError(f"{self.name} {now}, and the state has vectors of {self.dimension:,}")
+        _check_length(self.name, rows, self.dimension)
         return rows
 
 
@@ -257,8 +239,10 @@ _table = lru_cache(maxsize=4)(TableEmbedding)
 _of_function = lru_cache(maxsize=4)(FunctionEmbedding)  # one for all engines, which knows what is kept
 
 
-def _unusable(why: str, code: Exit = Exit.CONFIG) -> EmbeddingError:
-    return EmbeddingError(why, code)
+def _check_length(name: str, rows: np.ndarray, dimension: int) -> None:
+    if rows.shape[1] != dimension:
+        now = f"returned vectors of {rows.shape[1]:,} numbers, and of {dimension:,} before"
+        raise EmbeddingError(f"{name} {now}", Exit.UNAVAILABLE)
 
 
 def _line(error: Exception) -> str:
@@ -272,13 +256,13 @@ def _read(name: str) -> tuple[Any, list[Path]]:
         from safetensors.numpy import load_file
         from tokenizers import Tokenizer
     except ImportError:
-        needed = f"{name} needs more packages: {how_to_install('embed')}"
-        raise _unusable(needed, Exit.UNAVAILABLE) from None
+        needed = how_to_install("embed")
+        raise EmbeddingError(f"{name} needs more packages: {needed}", Exit.UNAVAILABLE) from None
     try:
         if name in PACKAGES:
             spec = importlib.util.find_spec(name)  # which does not import it
             if spec is None or not spec.submodule_search_locations:
-                raise _unusable(f"{name} is not installed: pip install {name}", Exit.UNAVAILABLE)
+                raise EmbeddingError(f"{name} is not installed: pip install {name}", Exit.UNAVAILABLE)
             files = [Path(spec.submodule_search_locations[0], file) for file in PACKAGES[name]]
             (vectors,) = load_file(files[0]).values()
             return StaticModel(vectors, Tokenizer.from_file(str(files[1])), max_length=None), files
@@ -288,7 +272,7 @@ def _read(name: str) -> tuple[Any, list[Path]]:
     except StreamdpError:
         raise
     except Exception as error:
-        raise _unusable(f"{name} holds no table that can be read: {_line(error)}") from error
+        raise EmbeddingError(f"{name} holds no table that can be read: {_line(error)}") from error
 
 
 def _fetched(name: str) -> Path:
@@ -297,7 +281,7 @@ def _fetched(name: str) -> Path:
 
     if not re.fullmatch(r"[\w-][\w.-]*/[\w.-]+", name):
         known = f"a folder, one of {', '.join(PACKAGES)}, MODULE:FUNCTION, or OWNER/NAME of Hugging Face"
-        raise _unusable(f"there is no folder {name}: name {known} (streamdp embed lists what is here)")
+        raise EmbeddingError(f"there is no folder {name}: name {known} (streamdp embed lists what is here)")
     parts: dict[str, Any] = {"repo_id": name, "allow_patterns": _FETCHED}
     try:
         folder = Path(hub.snapshot_download(**parts, local_files_only=True))
@@ -311,4 +295,4 @@ def _fetched(name: str) -> Path:
         return Path(hub.snapshot_download(**parts))
     except Exception as error:
         why = f"there is no folder {name}, no copy of it here, and Hugging Face gave none"
-        raise _unusable(f"{why}: {_line(error)}", Exit.UNAVAILABLE) from error
+        raise EmbeddingError(f"{why}: {_line(error)}", Exit.UNAVAILABLE) from error

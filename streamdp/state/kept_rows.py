@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Callable, Sequence
+from hashlib import blake2b
 from pathlib import Path
 
 import numpy as np
@@ -14,91 +14,84 @@ from streamdp.errors import Exit, foreseen
 from streamdp.safe_files import open_regular, written_anew
 from streamdp.state.snapshot import SnapshotError
 
-PREFIX = "vectors-"
-"""Beginning of the names of the files; the number of records of the snapshot before them follows."""
+NAMES = "vectors", "vectors.before"
+"""Files of rows since the last snapshot that was taken, and before it, until that is on the disk."""
 
-_KEY = 16
-
-
-def keep_rows(name: str | None, folder: Path, seq: int) -> KeptRows | None:
-    """Keep what the function of this name returns; None where it is no function."""
-    if name is None or not isinstance(embedding := load_embedding(name), FunctionEmbedding):
-        return None
-    embedding.kept = kept = KeptRows(folder, seq)
-    kept.owner = embedding
-    return kept
+_LENGTH, _KEY = 4, 16  # bytes of a row: the length of its vector, the hash of its text, then the vector
 
 
 class KeptRows:
-    """Rows of numbers by hashes of their texts, in files beside the snapshots of a state.
+    """The rows that a function returns, in files that are only appended to. Methods raise SnapshotError.
 
-    What was written after the snapshot of ``seq`` records, from which a run goes on, is not asked for again.
-    A file holds the length of its rows, then keys and rows. Methods raise SnapshotError.
+    Those that a run left there that was killed are not asked for again.
     """
 
-    def __init__(self, folder: Path, seq: int) -> None:
-        self._folder, self._known = folder, dict[bytes, bytes]()
-        self._replays, self._head = True, b""
-        self.owner: FunctionEmbedding | None = None
-        self.drop(seq)
-        for _, path in self._files():
+    def __init__(self, embedding: FunctionEmbedding, folder: Path) -> None:
+        self._since, self._before = (folder / name for name in NAMES)
+        self._known: dict[bytes, bytes] = {}
+        self._replays, self._covered, embedding.kept = True, False, self
+        for path in filter(Path.exists, (self._before, self._since)):
             with foreseen(SnapshotError, path, "read", Exit.IO_ERROR), open(open_regular(path), "rb") as file:
-                data = file.read()
-            self._head = data[:4]
-            size = _KEY + 4 * self.dimension
-            for at in range(4, len(data) - size + 1, size):  # the last may be cut off
-                self._known[data[at : at + _KEY]] = data[at + _KEY : at + size]
-        self.begin(seq)
+                data, at = file.read(), 0
+            while (row := at + _LENGTH + _KEY) <= len(data):
+                end = row + 4 * int.from_bytes(data[at : at + _LENGTH], "little")
+                if end <= len(data):  # the last may be cut off
+                    self._known[data[at + _LENGTH : row]] = data[row:end]
+                at = end
+        fresh = self._before.with_suffix(".new")
+        with foreseen(SnapshotError, fresh, "written", Exit.IO_ERROR):
+            with written_anew(fresh) as file:
+                file.write(b"".join(_written(key, row) for key, row in self._known.items()))
+            os.replace(fresh, self._before)
+            self._since.unlink(missing_ok=True)
+            if not self._known:
+                self._before.unlink()
 
     @property
     def dimension(self) -> int:
-        """D of the rows; 0 while there are none."""
-        return int.from_bytes(self._head, "little")
+        """D of the rows; 0 while none is known."""
+        return len(next(iter(self._known.values()), b"")) // 4
 
     def rows(self, texts: Sequence[str], ask: Callable[[list[str]], np.ndarray]) -> np.ndarray:
         """The rows of texts, shape (n, D); those that are not known as ``ask`` returns them, and written."""
-        keys = [hashlib.blake2b(each.encode("utf-8", "replace"), digest_size=_KEY).digest() for each in texts]
-        found: list[bytes | None] = [self._known.get(key) for key in keys]
-        new = [i for i, row in enumerate(found) if row is None]
+        keys = [blake2b(text.encode("utf-8", "replace"), digest_size=_KEY).digest() for text in texts]
+        found = [self._known.get(key, b"") for key in keys]
+        new = [i for i, row in enumerate(found) if not row]
         if new:
             self._replays = False
-            for i, row in zip(new, asked := ask([texts[i] for i in new]), strict=True):
+            for i, row in zip(new, ask([texts[i] for i in new]), strict=True):
                 found[i] = row.tobytes()
-            self._head = asked.shape[1].to_bytes(4, "little")
-            flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
-            fails = foreseen(SnapshotError, self._path, "written", Exit.IO_ERROR)
-            with fails, open(open_regular(self._path, flags), "ab") as file:
-                file.write(b"" if file.tell() else self._head)
-                file.write(b"".join(keys[i] + (found[i] or b"") for i in new))
-        return np.frombuffer(b"".join(row or b"" for row in found), np.float32).reshape(len(texts), -1)
+            self._append(self._since, b"".join(_written(keys[i], found[i]) for i in new))
+        return np.frombuffer(b"".join(found), np.float32).reshape(len(texts), -1)
 
-    def begin(self, seq: int) -> None:
-        """A snapshot of so many records is taken: write what follows to another file."""
-        self._path = self._folder / f"{PREFIX}{seq:015d}"
-        if not self._replays:
+    def begin(self) -> None:
+        """A snapshot is taken: what follows is not in it."""
+        self._covered = not self._replays
+        if self._covered:
             self._known.clear()
-        if self._known:
-            fresh = self._path.with_name(f"{self._path.name}.new")
-            with foreseen(SnapshotError, fresh, "written", Exit.IO_ERROR):
-                with written_anew(fresh) as file:
-                    file.write(b"".join([self._head, *(key + row for key, row in self._known.items())]))
-                os.replace(fresh, self._path)
-                for number, path in self._files():
-                    if number > seq:  # the replay takes other snapshots than the run that was killed
-                        path.unlink()
+            if self._since.exists():
+                self._append(self._before, self._since.read_bytes())
+                self._since.unlink()
 
-    def drop(self, seq: int) -> None:
-        """A snapshot of so many records is on the disk: remove what was before it."""
-        for number, path in self._files():
-            if number < seq:
-                path.unlink(missing_ok=True)
+    def drop(self) -> None:
+        """It is on the disk: what was before it is not needed any more, unless it was taken in a replay."""
+        if self._covered:
+            self._before.unlink(missing_ok=True)
 
-    def end(self) -> None:
-        """Keep nothing more: the run has ended."""
-        if self.owner is not None:
-            self.owner.kept = None
+    def _append(self, path: Path, data: bytes) -> None:
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
+        with (
+            foreseen(SnapshotError, path, "written", Exit.IO_ERROR),
+            open(open_regular(path, flags), "ab") as f,
+        ):
+            f.write(data)
 
-    def _files(self) -> list[tuple[int, Path]]:
-        """The files, and the numbers of records before them."""
-        paths = sorted(self._folder.glob(f"{PREFIX}*[0-9]"))
-        return [(int(path.name.removeprefix(PREFIX)), path) for path in paths]
+
+def kept_rows(name: str | None, folder: Path) -> KeptRows | None:
+    """Keep what the function of this name returns; None where it is no function."""
+    embedding = None if name is None else load_embedding(name)
+    return KeptRows(embedding, folder) if isinstance(embedding, FunctionEmbedding) else None
+
+
+def _written(key: bytes, row: bytes) -> bytes:
+    return (len(row) // 4).to_bytes(_LENGTH, "little") + key + row
