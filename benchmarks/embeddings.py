@@ -1,15 +1,14 @@
-"""Embeddings: rates beside a matrix-vector product; quality on vectors of texts, beside peers and texts."""
+"""Vectors of length one by themselves: rates beside a matrix-vector product; what all have in common."""
 
 from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from benchmarks.workloads import chunks, documents, feed, median_of, predicted, show, timed, vector_search
+from benchmarks.workloads import chunks, feed, median_of, show, timed, vector_search
 from streamdp.beam.search import BeamSearch
 from streamdp.encode.batch import Batch
 from streamdp.engine import Engine
@@ -20,16 +19,9 @@ from streamdp.scoring.agreement import agreement
 from streamdp.settings import Settings
 from streamdp.settings.assemble import WARMUP, build_likelihood, build_prior
 
-PARTS = ("rate", "common", "quality", "beside")
-CORPORA = ("tweets_t", "news_t")
-BESIDE = ("tweets_t", "news_t", "tweets", "news")
-"""Of texts with a vector beside them: its weight and concentration were chosen on the first two."""
-BESIDE_DIMENSIONS = 50
+PARTS = ("rate", "common")
 DIMENSIONS = 100
-"""Of the vectors of real texts."""
-UNIT = DIMENSIONS**-0.5
-"""Deviation at which the first centres of River's KMeans are as long as the vectors; by default they are
-ten times as long, and one centre takes all."""
+"""Of the vectors of real texts, for ``benchmarks.peers``."""
 FITTED = 10
 """One part in so many, the first, teaches the vectoriser its words and its directions."""
 
@@ -56,14 +48,6 @@ def topics(
     return directions(cosine * centres[truth] + np.sqrt(1.0 - cosine**2) * noise), truth
 
 
-def lsa(name: str) -> tuple[np.ndarray, np.ndarray, int]:
-    """Vectors of a corpus, not scaled, its true clusters, and how many texts have no word that is known."""
-    texts = documents(name)
-    vectors, known = lsa_of([d.text for d in texts])
-    truth = np.unique([str(d.cluster) for d in texts], return_inverse=True)[1]
-    return vectors[known], truth[known].astype(np.int64), int((~known).sum())
-
-
 def lsa_of(texts: list[str]) -> tuple[np.ndarray, np.ndarray]:
     """Vectors of texts by what the first of them teach, not scaled, and which have a word that is known."""
     from sklearn.decomposition import TruncatedSVD
@@ -76,14 +60,11 @@ def lsa_of(texts: list[str]) -> tuple[np.ndarray, np.ndarray]:
     return vectors, np.square(vectors).sum(axis=1) > 0.0
 
 
-def lsa_of_all(texts: list[str]) -> list[list[float] | None]:
-    """Vectors of texts by what all of them teach; None for a text that has no word."""
-    from sklearn.decomposition import TruncatedSVD
-    from sklearn.feature_extraction.text import TfidfVectorizer
+def birch_at_once(vectors: np.ndarray, threshold: float, clusters: int) -> np.ndarray:
+    """All vectors learned, then labelled: labels such as no stream can give, beside ours as announced."""
+    from sklearn.cluster import Birch
 
-    counts = TfidfVectorizer().fit_transform(texts)
-    vectors = TruncatedSVD(BESIDE_DIMENSIONS, random_state=0).fit_transform(counts)
-    return [row.tolist() if np.square(row).sum() > 0.0 else None for row in vectors]
+    return np.asarray(Birch(threshold=threshold, n_clusters=clusters).fit(vectors).predict(vectors))
 
 
 def new_search(vectors: np.ndarray, **given: Any) -> BeamSearch:
@@ -179,152 +160,19 @@ def common(dimensions: tuple[int, ...] = (100, 384), clusters: int = 100, n: int
     show(f"{n:,} vectors, {clusters} topics: ARI", columns, rows)
 
 
-# ---------------------------------------------------------------- quality
-
-
-class Answer(NamedTuple):
-    """A label for each record, and the CPU seconds that they took."""
-
-    labels: np.ndarray
-    seconds: float
-
-
-def ours(vectors: np.ndarray, **given: Any) -> Answer:
-    """First-announced labels of one pass."""
-    batches = stream(vectors)
-    feed(new_search(vectors, **given), batches[:1])
-    search = new_search(vectors, **given)
-    started = time.process_time()
-    labels = feed(search, batches)
-    return Answer(labels, time.process_time() - started)
-
-
-def river(model: Any, vectors: np.ndarray) -> Answer:
-    """Predicting, then learning, record by record."""
-    return Answer(*predicted(model, vectors))
-
-
-def birch_at_once(vectors: np.ndarray, threshold: float, clusters: int | None = None) -> Answer:
-    """All vectors learned, then labelled: labels such as no stream can give, beside ours as announced.
-
-    What the tree has found is joined to so many clusters in the end, unless that is None.
-    """
-    from sklearn.cluster import Birch
-
-    model = Birch(threshold=threshold, n_clusters=clusters)
-    started = time.process_time()
-    labels = model.fit(vectors).predict(vectors)
-    return Answer(np.asarray(labels), time.process_time() - started)
-
-
-def contenders(truth: np.ndarray, slow: int) -> dict[str, tuple[int, Callable[[np.ndarray], Answer]]]:
-    """Peers, and how many of the first records each is given; ``slow`` is for those that need minutes."""
-    from river.cluster import DBSTREAM, KMeans
-
-    clusters, n = len(np.unique(truth)), len(truth)
-    return {
-        "streamdp, beam 1": (n, lambda v: ours(v, beam=1, normalise=True)),
-        "streamdp, no option at all": (n, lambda v: ours(v)),
-        "River KMeans": (n, lambda v: river(KMeans(sigma=UNIT, seed=0), v)),
-        "River KMeans, told k": (slow, lambda v: river(KMeans(clusters, 0.1, sigma=UNIT, seed=0), v)),
-        "River DBSTREAM": (n, lambda v: river(DBSTREAM(), v)),
-        "River DBSTREAM, radius .5": (n, lambda v: river(DBSTREAM(clustering_threshold=0.5), v)),
-        "Birch at once": (n, lambda v: birch_at_once(v, 0.5)),
-        "Birch at once, threshold .7": (n, lambda v: birch_at_once(v, 0.7)),
-        "Birch at once, threshold .9": (n, lambda v: birch_at_once(v, 0.9)),
-    }
-
-
-def quality(name: str, slow: int) -> None:
-    """Cluster a corpus with everyone, and print; behind each peer, streamdp on the same records."""
-    raw, truth, unknown = lsa(name)
-    vectors, rows = directions(raw), []
-    own = ours(vectors, normalise=True)
-    for who, (n, run) in {
-        "streamdp, normalise": (len(vectors), lambda _: own),
-        **contenders(truth, min(slow, len(vectors))),
-    }.items():
-        found = run(vectors[:n])
-        scores, beside = agreement(found.labels, truth[:n]), agreement(own.labels[:n], truth[:n])
-        k, pace = len(np.unique(found.labels)), n / found.seconds
-        of_own = f"{beside.nmi:.3f}, {beside.ari:.3f}"
-        rows.append((who, n, f"{scores.nmi:.3f}", f"{scores.ari:.3f}", k, f"{pace:,.0f}", of_own))
-    title = (
-        f"{name}, LSA of {DIMENSIONS} dimensions, {len(np.unique(truth))} topics; {unknown:,} texts are zero"
-    )
-    show(title, ("", "records", "NMI", "ARI", "clusters", "records / CPU s", "streamdp on these"), rows)
-
-
-# ---------------------------------------------------------------- beside texts
-
-
-class Newest(NamedTuple):
-    """Agreement of the newest labels with the truth, how many clusters they are, and CPU seconds."""
-
-    nmi: float
-    ari: float
-    clusters: int
-    seconds: float
-
-
-def newest_of(records: list[Record], truth: np.ndarray, settings: Settings) -> Newest:
-    """The labels of records as they are at the end."""
-    engine, labels = Engine(settings), np.full(len(records), -1)
-    started = time.process_time()
-    for start in range(0, len(records), 1000):
-        for line in engine.advance(records[start : start + 1000]).assignments:
-            labels[line.seq] = line.cluster
-    for line in engine.finish().assignments:
-        labels[line.seq] = line.cluster
-    seconds = time.process_time() - started
-    known = truth >= 0
-    found = agreement(labels[known], truth[known])
-    return Newest(found.nmi, found.ari, len(np.unique(labels[known])), seconds)
-
-
-def beside(corpora: tuple[str, ...] = BESIDE) -> None:
-    """Texts as a field, without and with a vector of LSA over the whole stream beside them; print."""
-    alone, both = Settings(texts=("text",)), Settings(texts=("text",), vector_field="vector")
-    rows = []
-    for name in corpora:
-        texts = documents(name)
-        kinds = np.unique([str(d.cluster) for d in texts], return_inverse=True)[1]
-        truth = np.where([d.cluster is None for d in texts], -1, kinds)
-        vectors = lsa_of_all([d.text for d in texts])
-        records = [
-            Record({"text": d.text, **({} if x is None else {"vector": x})}, {"line": i}, d.time)
-            for i, (d, x) in enumerate(zip(texts, vectors, strict=True))
-        ]
-        for settings in (alone, both):
-            newest_of(records[:1200], truth[:1200], settings)  # compiles, or loads what is
-        for what, settings in (("texts", alone), ("and vectors", both)):
-            found = newest_of(records, truth, settings)
-            pace = f"{len(records) / found.seconds:,.0f}"
-            rows.append((name, what, f"{found.nmi:.3f}", f"{found.ari:.3f}", found.clusters, pace))
-    title = f"LSA of {BESIDE_DIMENSIONS} dimensions over the whole stream beside the text: newest labels"
-    show(title, ("", "", "NMI", "ARI", "clusters", "records / CPU s"), rows)
-
-
 def main() -> None:
     """Run and print."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--parts", nargs="+", default=list(PARTS), choices=PARTS)
-    parser.add_argument("--corpora", nargs="+", default=list(CORPORA), choices=list(CORPORA))
     parser.add_argument("--records", type=int, default=20_000, help="generated vectors")
     parser.add_argument("--dimension", type=int, default=384)
     parser.add_argument("--clusters", type=int, default=200)
     parser.add_argument("--runs", type=int, default=3, help="runs, of which the median counts")
-    parser.add_argument("--slow", type=int, default=2_000, help="records that slow peers are given")
     options = parser.parse_args()
     if "rate" in options.parts:
         rate(options.records, options.dimension, options.clusters, options.runs)
     if "common" in options.parts:
         common()
-    if "beside" in options.parts:
-        beside()
-    if "quality" in options.parts:
-        for name in options.corpora:
-            quality(name, options.slow)
 
 
 if __name__ == "__main__":

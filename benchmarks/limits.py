@@ -129,8 +129,8 @@ def together(accounts: dict[str, Account], times: float = 1.0) -> Account:
 # ---------------------------------------------------------------- what a run takes
 
 
-def run_of(path: Path, records: int) -> dict[str, float]:
-    """CPU microseconds a record of ``consume``, by stage."""
+def run_of(path: Path, records: int, *more: str) -> dict[str, float]:
+    """CPU microseconds a record of ``consume``, by stage; with more options."""
     from streamdp.cli import watch
     from streamdp.cli.app import app
     from streamdp.monitor.stages import Stages
@@ -143,7 +143,8 @@ def run_of(path: Path, records: int) -> dict[str, float]:
 
     watch.Stages = clocks  # type: ignore[misc,assignment]
     try:
-        app(["consume", "--file", str(path), "--output", f"{path}.out", "--overwrite"], standalone_mode=False)
+        command = ["consume", "--file", str(path), "--output", f"{path}.out", "--overwrite", *more]
+        app(command, standalone_mode=False)
     finally:
         watch.Stages = Stages  # type: ignore[misc]
     return {stage: 1e6 * seconds / records for stage, seconds in held[0].seconds().items()}

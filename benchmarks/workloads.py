@@ -55,11 +55,28 @@ def data_folder() -> Path:
     return folder
 
 
+class _Line(msgspec.Struct, frozen=True):
+    """A line as it is written; some corpora name the truth ``topic``, and have neither times nor ids."""
+
+    text: str
+    id: str | None = None
+    time: float | None = None
+    cluster: str | int | None = None
+    topic: str | int | None = None
+
+
 def documents(name: str) -> list[Document]:
-    """All records of ``NAME.jsonl.gz``."""
-    decode = msgspec.json.Decoder(Document).decode
-    with gzip.open(data_folder() / f"{name}.jsonl.gz", "rb") as file:
-        return [decode(line) for line in file]
+    """All records of ``NAME.jsonl.gz``, or of ``more/NAME.jsonl.gz``."""
+    folder, decode = data_folder(), msgspec.json.Decoder(_Line).decode
+    if not (folder / f"{name}.jsonl.gz").exists():
+        folder = folder / "more"
+    with gzip.open(folder / f"{name}.jsonl.gz", "rb") as file:
+        return [_document(i, decode(line)) for i, line in enumerate(file)]
+
+
+def _document(i: int, line: _Line) -> Document:
+    time = float(i) if line.time is None else line.time
+    return Document(line.id or str(i), time, line.text, line.topic if line.cluster is None else line.cluster)
 
 
 def records_of(texts: Iterable[Document]) -> list[Record]:

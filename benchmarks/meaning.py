@@ -1,0 +1,280 @@
+"""Words alone beside words and meaning: agreement with the truth in the given order and in others; costs.
+
+Each set is read as ``benchmarks.default_beam`` reads it: in its own order, and in others in which
+neighbouring records change places while times stay. All settings are the defaults but for the model. What
+the defaults of ``--embed`` are was chosen on the sets of ``CHOSEN``; those of ``JUDGED`` were not looked at
+for it. Where there is a true cluster for part of a set only, that part counts.
+
+``--cost`` measures instead: CPU microseconds a record by stage of ``consume``, file to file, those of the
+model by itself, the most memory, and the size of the state, without a model and with it.
+
+``--peers`` measures others too in the same run, on the first records of each set, and draws quality against
+cost: those of ``benchmarks.strange_texts`` but for ``fit``, each on one thread, embedding included, after it
+has seen some records uncounted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import itertools
+import sys
+import tempfile
+import time
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+from unittest import mock
+
+import msgspec
+import numpy as np
+
+from benchmarks.default_beam import order_of
+from benchmarks.limits import run_of
+from benchmarks.peers import Found, clocked, ours, write_points
+from benchmarks.peers_picture import Point, draw
+from benchmarks.quality import answers_of, told_of, truth_of
+from benchmarks.strange_texts import OF_TEXTS, Texts
+from benchmarks.workloads import (
+    Document,
+    child_used,
+    clean_environment,
+    documents,
+    records_of,
+    show,
+    streamdp,
+    warm,
+)
+from streamdp.engine import Engine
+from streamdp.scoring.agreement import agreement
+from streamdp.settings import Settings, assemble
+
+CHOSEN = ("tweets_t", "news", "stackoverflow10k", "banking77")
+JUDGED = ("tweets", "news_t", "reuters21578", "pascal_flickr")
+PICTURES = Path("docs/pictures")
+HEAD = 1600
+"""Records that are read once before the clock runs."""
+PEERS_RECORDS = 10_000
+"""Of each set at most, where peers take part."""
+NAMES = {
+    "streamdp": "streamdp, words",
+    "and meaning": "streamdp, words and meaning",
+    "embeddings": "streamdp, embeddings alone",
+    "KMeans, told k": "KMeans of words, k",
+    "KMeans of these, told k": "KMeans of embeddings, k",
+    "BERTopic, told k": "BERTopic online, k",
+    "HDBSCAN of these": "HDBSCAN",
+}
+"""As in the picture."""
+SETTINGS = {"streamdp": False, "and meaning": True}
+"""Whether a stream that revises has a model."""
+
+
+class Run(NamedTuple):
+    """Agreement as first announced and newest, clusters in the end, CPU microseconds a record."""
+
+    first_nmi: float
+    first_ari: float
+    nmi: float
+    ari: float
+    clusters: int
+    cost: float
+
+
+class Form(NamedTuple):
+    """What a stream is given: nothing, or a model, its weight, and the concentration by dimension."""
+
+    model: str | None = None
+    weight: float | None = None
+    kappa: float | None = None
+
+    @property
+    def settings(self) -> Settings:
+        """The defaults, with a model where there is one."""
+        return Settings() if self.model is None else Settings(embed=self.model, vector_weight=self.weight)
+
+    def __str__(self) -> str:
+        """As in tables."""
+        if self.model is None:
+            return "words"
+        named = {"weight": self.weight, "kappa": self.kappa}
+        return ", ".join(["meaning", *(f"{name} {of}" for name, of in named.items() if of is not None)])
+
+
+def reordered(corpus: Sequence[Document], seed: int) -> list[Document]:
+    """The texts of neighbours in another order, at the times of those whose places they take."""
+    order = order_of(len(corpus), seed).tolist()
+    return [msgspec.structs.replace(corpus[j], time=corpus[i].time) for i, j in enumerate(order)]
+
+
+def run(corpus: Sequence[Document], form: Form) -> Run:
+    """Read a corpus in the order that it has."""
+    records, truth = records_of(corpus), truth_of(corpus)
+    kappa = assemble.BESIDE_KAPPA if form.kappa is None else form.kappa
+    with mock.patch.object(assemble, "BESIDE_KAPPA", kappa):
+        engine, started = Engine(form.settings), time.process_time()
+        answers = answers_of(engine, records)
+        seconds = time.process_time() - started
+    first, newest = told_of(answers, len(records))
+    known = (truth >= 0) & (newest >= 0)
+    announced, revised = (agreement(labels[known], truth[known]) for labels in (first, newest))
+    cost = 1e6 * seconds / len(records)
+    return Run(announced.nmi, announced.ari, revised.nmi, revised.ari, revised.found, cost)
+
+
+def pair(nmi: float, ari: float) -> str:
+    """As in tables."""
+    return f"{nmi:.3f} / {ari:.3f}"
+
+
+def cells(runs: Sequence[Run]) -> tuple[str, ...]:
+    """The mean of some runs: first announced, newest, clusters, cost."""
+    mean = Run(*np.mean(runs, axis=0).tolist())
+    newest = pair(mean.nmi, mean.ari)
+    return pair(mean.first_nmi, mean.first_ari), newest, f"{mean.clusters:,.0f}", f"{mean.cost:.0f}"
+
+
+def compare(corpora: dict[str, list[Document]], forms: Sequence[Form], orders: int, path: Path) -> None:
+    """Read all sets in all orders and forms; print means, and write each run."""
+    rows, runs = list[tuple[str, ...]](), list[tuple[object, ...]]()
+    for name, corpus in corpora.items():
+        true = len({str(d.cluster) for d in corpus if d.cluster is not None})
+        for form in forms:
+            run(corpus[:HEAD], form)  # compiles, or loads what is
+            found = [run(reordered(corpus, seed), form) for seed in range(orders)]
+            print(name, form, *cells(found), sep="; ", file=sys.stderr, flush=True)
+            runs += [(name, seed, form, len(corpus), *one) for seed, one in enumerate(found)]
+            for order, part in (("given", found[:1]), (f"{orders - 1} others", found[1:])):
+                if part:
+                    rows.append((name, order, f"{true:,}", str(form), *cells(part)))
+    columns = ("NMI / ARI", "order", "true K", "", "first announced", "newest", "K", "us a record")
+    show("words alone, and words and meaning", columns, sorted(rows, key=lambda row: _place(row, corpora)))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("w", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(("set", "order", "form", "records", *Run._fields))
+        for *names, first_nmi, first_ari, nmi, ari, clusters, cost in runs:
+            figures = (f"{figure:.4f}" for figure in (first_nmi, first_ari, nmi, ari))
+            writer.writerow((*names, *figures, clusters, f"{cost:.1f}"))
+
+
+def _place(row: tuple[str, ...], corpora: dict[str, list[Document]]) -> tuple[int, bool]:
+    """Rows of a set and an order stand together."""
+    return list(corpora).index(row[0]), row[1] != "given"
+
+
+# ---------------------------------------------------------------- cost
+
+
+def alone(texts: list[str], model: str) -> float:
+    """CPU microseconds that the vector of a text takes."""
+    from streamdp.encode.embedding import load_embedding
+
+    table = load_embedding(model)
+    table.rows(texts[:HEAD])
+    started = time.process_time()
+    for start in range(0, len(texts), 1000):
+        table.rows(texts[start : start + 1000])
+    return 1e6 * (time.process_time() - started) / len(texts)
+
+
+def costs(name: str, corpus: Sequence[Document], model: str | None) -> tuple[str, ...]:
+    """By stage, in all, most memory, and the size of a state."""
+    with tempfile.TemporaryDirectory() as folder:
+        path, state = Path(folder, "in.jsonl"), Path(folder, "state")
+        rows = ({"id": d.id, "time": d.time, "text": d.text} for d in corpus)
+        path.write_bytes(b"".join(msgspec.json.encode(row) + b"\n" for row in rows))
+        more = () if model is None else ("--embed", model)
+        run_of(path, len(corpus), *more)
+        taken = run_of(path, len(corpus), *more)
+        command = streamdp(
+            "consume", str(path), "--output", f"{path}.out", "--overwrite", "--state", str(state)
+        )
+        used = child_used([*command, *more], env=clean_environment())
+        size = sum(file.stat().st_size for file in state.rglob("*") if file.is_file())
+    by_itself = 0.0 if model is None else alone([d.text for d in corpus], model)
+    parts = (by_itself, taken["encode"] - by_itself, taken["kernel"], taken["looks"])
+    rest = sum(taken.values()) - taken["encode"] - taken["kernel"] - taken["looks"]
+    figures = (f"{us:.1f}" for us in (*parts, rest, sum(taken.values())))
+    return f"{name}, {model or 'words'}", *figures, f"{used.peak:.0f}", f"{size / 1e6:.2f}"
+
+
+def main() -> None:
+    """Run and print."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--sets", nargs="+", default=[*CHOSEN, *JUDGED], help="corpora of the data folder")
+    parser.add_argument("--orders", type=int, default=5, help="the given one, and others")
+    parser.add_argument("--records", type=int, help="at most so many of each set, the first")
+    parser.add_argument("--model", default="wordllama")
+    parser.add_argument("--weight", nargs="+", type=float, default=[None], help="in place of the default")
+    parser.add_argument("--kappa", nargs="+", type=float, default=[None], help="the same, by dimension")
+    parser.add_argument("--cost", action="store_true", help="measure time by stage, memory and state")
+    parser.add_argument("--peers", action="store_true", help="measure others too, and draw")
+    parser.add_argument("--output", type=Path, default=PICTURES, help="folder of CSV and picture")
+    options = parser.parse_args()
+    warm()
+    corpora = {name: documents(name)[: options.records] for name in options.sets}
+    if options.cost:
+        measure_costs(corpora, options.model)
+    elif options.peers:
+        measure_peers(corpora, options.model, options.output)
+    else:
+        choices = itertools.product([options.model], options.weight, options.kappa)
+        forms = [Form(), *(Form(*choice) for choice in choices)]
+        compare(corpora, forms, options.orders, options.output / "meaning.csv")
+
+
+def measure_peers(corpora: dict[str, list[Document]], model: str, output: Path) -> None:
+    """Print, write and draw what everyone reaches on the first records of each set, and at what cost."""
+    import numba
+    import sklearn.cluster
+    import sklearn.decomposition  # noqa: F401  its threads are there to be limited
+    from threadpoolctl import threadpool_limits
+
+    points: list[Point] = []
+    numba.set_num_threads(1)
+    with threadpool_limits(1), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for name, corpus in corpora.items():
+            known = [document for document in corpus if document.cluster is not None][:PEERS_RECORDS]
+            texts, rows = Texts(known, truth_of(known), model), list[tuple[object, ...]]()
+            for who in (who for who in OF_TEXTS if who != "fit"):
+                contender(who, texts._replace(corpus=known[:HEAD], truth=texts.truth[:HEAD]))
+                first, newest, seconds = contender(who, texts)
+                announced, revised = (agreement(labels, texts.truth) for labels in (first, newest))
+                point = Point(
+                    name,
+                    NAMES.get(who, who),
+                    "ARI",
+                    len(known),
+                    revised.found,
+                    announced.ari,
+                    revised.ari,
+                    seconds,
+                )
+                points.append(point)
+                figures = pair(announced.nmi, announced.ari), pair(revised.nmi, revised.ari)
+                rows.append((point.method, *figures, revised.found, f"{point.cost:,.0f}"))
+            title = f"{name}, {len(known):,} records, {len(np.unique(texts.truth))} clusters"
+            show(title, ("NMI / ARI", "first", "newest", "K", "us a record"), rows)
+    write_points(output / "meaning_peers.csv", points)
+    draw(output / "meaning.png", points)
+
+
+def contender(who: str, texts: Texts) -> Found:
+    """Labels, and the CPU seconds that they took."""
+    if who in SETTINGS:
+        return ours(texts.corpus, **({"embed": texts.model} if SETTINGS[who] else {}))
+    return clocked(lambda: OF_TEXTS[who](texts))
+
+
+def measure_costs(corpora: dict[str, list[Document]], model: str) -> None:
+    """Print costs without the model and with it."""
+    rows = [costs(name, corpus, each) for name, corpus in corpora.items() for each in (None, model)]
+    parts = ("model", "rest of encoding", "search", "looks", "all else", "in all", "MiB", "state, MB")
+    show("CPU us a record by stage, without start-up", ("", *parts), rows)
+
+
+if __name__ == "__main__":
+    main()
