@@ -37,6 +37,7 @@ from benchmarks.peers_picture import Point, draw
 from benchmarks.quality import answers_of, told_of, truth_of
 from benchmarks.strange_texts import OF_TEXTS, Texts
 from benchmarks.workloads import (
+    CHUNK,
     Document,
     child_used,
     clean_environment,
@@ -167,16 +168,19 @@ def _place(row: tuple[str, ...], corpora: dict[str, list[Document]]) -> tuple[in
 # ---------------------------------------------------------------- cost
 
 
-def alone(texts: list[str], model: str) -> float:
-    """CPU microseconds that the vector of a text takes."""
+def alone(texts: list[str], model: str) -> tuple[float, float]:
+    """CPU microseconds that the vector of a text takes, and those of loading the model."""
     from streamdp.encode.embedding import load_embedding
 
+    load_embedding(model)  # imports
+    started = time.process_time()
     table = load_embedding(model)
+    loaded = time.process_time() - started
     table.rows(texts[:HEAD])
     started = time.process_time()
-    for start in range(0, len(texts), 1000):
-        table.rows(texts[start : start + 1000])
-    return 1e6 * (time.process_time() - started) / len(texts)
+    for start in range(0, len(texts), CHUNK):
+        table.rows(texts[start : start + CHUNK])
+    return 1e6 * (time.process_time() - started) / len(texts), 1e6 * loaded
 
 
 def costs(name: str, corpus: Sequence[Document], model: str | None) -> tuple[str, ...]:
@@ -193,10 +197,12 @@ def costs(name: str, corpus: Sequence[Document], model: str | None) -> tuple[str
         )
         used = child_used([*command, *more], env=clean_environment())
         size = sum(file.stat().st_size for file in state.rglob("*") if file.is_file())
-    by_itself = 0.0 if model is None else alone([d.text for d in corpus], model)
-    parts = (by_itself, taken["encode"] - by_itself, taken["kernel"], taken["looks"])
-    rest = sum(taken.values()) - taken["encode"] - taken["kernel"] - taken["looks"]
-    figures = (f"{us:.1f}" for us in (*parts, rest, sum(taken.values())))
+    vector, loaded = (0.0, 0.0) if model is None else alone([d.text for d in corpus], model)
+    in_all = sum(taken.values()) - loaded / len(corpus)
+    encoding = taken["encode"] - vector - loaded / len(corpus)
+    rest = in_all - vector - encoding - taken["kernel"] - taken["looks"]
+    parts = (vector, encoding, taken["kernel"], taken["looks"], rest, in_all)
+    figures = (*(f"{us:.1f}" for us in parts), f"{loaded / 1e6:.2f}")
     return f"{name}, {model or 'words'}", *figures, f"{used.peak:.0f}", f"{size / 1e6:.2f}"
 
 
@@ -272,7 +278,17 @@ def contender(who: str, texts: Texts) -> Found:
 def measure_costs(corpora: dict[str, list[Document]], model: str) -> None:
     """Print costs without the model and with it."""
     rows = [costs(name, corpus, each) for name, corpus in corpora.items() for each in (None, model)]
-    parts = ("model", "rest of encoding", "search", "looks", "all else", "in all", "MiB", "state, MB")
+    parts = (
+        "model",
+        "rest of encoding",
+        "search",
+        "looks",
+        "all else",
+        "in all",
+        "loading, s",
+        "MiB",
+        "state, MB",
+    )
     show("CPU us a record by stage, without start-up", ("", *parts), rows)
 
 
