@@ -31,8 +31,8 @@ ANEW = 6
 """At every so many looks themes are made anew, so that what was united early does not hold for ever."""
 
 
-def bag_of(search: BeamSearch, *slots: int) -> Bag:
-    """The words of clusters, as one bag."""
+def bag_of(search: BeamSearch, *slots: int, said: np.ndarray | None = None) -> Bag:
+    """The words of clusters, as one bag; ``said`` are those that count, by id, None: all."""
     index, which = search.words.inverted, np.array(slots)
     width = len(search.words.learned.counts)
     lengths = index.types[which]
@@ -41,7 +41,8 @@ def bag_of(search: BeamSearch, *slots: int) -> Bag:
     own, counts = index.word[place], index.where[place].astype(np.int64)
     open_ = np.repeat(search.state.pool.state[which] != CLOSED, lengths)
     counts[open_] = index.occurrences[index.lists["start"][own[open_]] + counts[open_]]
-    return Bag.of(own + np.repeat(np.arange(len(which)) * width, lengths), counts)
+    kept = slice(None) if said is None else said[own]
+    return Bag.of((own + np.repeat(np.arange(len(which)) * width, lengths))[kept], counts[kept])
 
 
 def _spoken(search: BeamSearch) -> np.ndarray:
@@ -56,19 +57,13 @@ def _spoken(search: BeamSearch) -> np.ndarray:
     return np.asarray(texts & (learned.field[~texts] < 0).all())
 
 
-def _only(bag: Bag, spoken: np.ndarray) -> Bag:
-    """The words of a bag that are said in texts."""
-    own = spoken[bag.words % len(spoken)]
-    return Bag(bag.words[own], bag.counts[own])
-
-
 def keywords_of(search: BeamSearch, words: Sequence[str | None] | None) -> dict[int, list[str]]:
     """The keywords of the live clusters of the best hypothesis, by label; none where there are no words."""
     if words is None or not (spoken := _spoken(search)).any():
         return {}  # of categories, the telling values say it
     slots = search.head_slots()
     labels = labels_of(search, slots).tolist()
-    bags = [_only(bag_of(search, slot), spoken) for slot in slots.tolist()]
+    bags = [bag_of(search, slot, said=spoken) for slot in slots.tolist()]
     elsewhere = Elsewhere.of(bags, len(search.words.learned.counts))
     return {
         label: [words[i] or "" for i in keywords(bag, elsewhere) if not is_erased(words[i])]
@@ -186,13 +181,16 @@ def _typicality(search: BeamSearch, slots: list[int], records: Batch, which: np.
 
     Nats by token of the words, and those that a vector beside them adds by token of a mean record there.
     """
-    bag, spoken, learned = bag_of(search, *slots), _spoken(search), search.words.learned.counts
-    words, counts, rows = records.words, records.counts, records.rows
-    if spoken.any():
-        bag, own, learned = _only(bag, spoken), spoken[words], learned * spoken
-        words, counts, rows = words[own], counts[own], rows[own]
+    spoken = _spoken(search)
+    said = spoken if spoken.any() else ~spoken
+    bag, own, base = (
+        bag_of(search, *slots, said=said),
+        said[records.words],
+        search.words.learned.counts * said,
+    )
+    words, counts, rows = records.words[own], records.counts[own], records.rows[own]
     lengths = np.bincount(rows, minlength=records.size)
-    found = typicality(bag, words, counts, lengths, Base.of(learned), which)
+    found = typicality(bag, words, counts, lengths, Base.of(base), which)
     found[lengths == 0] = -np.inf  # what says nothing is no title
     if records.vectors is not None:
         held, family = np.array(slots)[which], search.model.family
