@@ -14,6 +14,7 @@ from commands import assignments, succeed
 from tables_of_vectors import write_folder
 
 from streamdp import Engine, Plan, Settings, fit
+from streamdp.cli.tables import tables_of
 from streamdp.encode.embedding import load_embedding
 from streamdp.errors import ConfigError
 
@@ -160,3 +161,24 @@ def test_a_state_without_its_function_answers_no_texts(of_function: Path) -> Non
     with pytest.raises(ConfigError, match="names evil:topics, which is imported only if you name it too"):
         engine.whereto("refund my money")
     assert not (of_function / "imported").exists()
+
+
+# ---------------------------------------------------------------- what is shown
+
+
+def test_the_words_of_every_text_are_shown_nowhere(settings: Settings) -> None:
+    settings = msgspec.structs.replace(settings, stop_words="none")
+    texts, without = tickets(200), msgspec.structs.replace(settings, embed=None)
+    plain, engine = Engine(without), Engine(settings)
+    for each in (plain, engine):
+        each.advance(texts)
+    shown = [fit(texts[:90], settings, Plan(method="beam")).clusters(), engine.clusters()]
+    named = [word for clusters in shown for cluster in clusters for word, _ in cluster.words or ()]
+    named += [word for story in engine.stories() for word in story.keywords]
+    named += [row[1] for row in tables_of(engine, {})["record_words"]]
+    assert set(named) <= {word for text in texts for word in text.split()}
+    words = sorted({str(word) for word in named})
+    assert engine.base_of(words) == pytest.approx(plain.base_of(words), rel=0.5)
+    for cluster in engine.clusters():
+        assert cluster.size < engine.tokens_of(cluster.cluster) <= 4 * cluster.size
+    assert sum(engine.tokens_of(c.cluster) for c in engine.clusters()) == sum(len(t.split()) for t in texts)

@@ -17,7 +17,7 @@ from streamdp.beam.search import BeamSearch
 from streamdp.encode.batch import Batch
 from streamdp.encode.vocabulary import is_erased
 from streamdp.likelihoods import VectorFamily
-from streamdp.likelihoods.categorical import FIELD, RECORD, FieldsLearned
+from streamdp.likelihoods.categorical import FIELD, FieldsLearned
 from streamdp.records import RENAMED, TITLED, TURNS, ClusterSummary, Event
 from streamdp.state.retained import Retained
 
@@ -57,25 +57,21 @@ def census_of(search: BeamSearch) -> Census:
 
 
 def base_of(search: BeamSearch, ids: Mapping[str, int], words: Iterable[str]) -> dict[str, float]:
-    """Share of each word in the base measure that all clusters have learned, of words that have ids.
-
-    Of values of fields, in how many of the records.
-    """
+    """Share of each word in the base measure that all clusters have learned, of words that have ids."""
     learned = search.words.learned
-    of_fields = isinstance(learned, FieldsLearned)
-    total = float(learned.counts[RECORD] if of_fields else learned.counters.total)
+    total = float(learned.counters.total)
     known = {word: ids[word] for word in words if word in ids}
     return {word: float(learned.counts[i]) / total for word, i in known.items()} if total else {}
 
 
-def tokens_of(search: BeamSearch, label: int) -> int:
+def tokens_of(search: BeamSearch, label: int, *, of_texts: bool) -> int:
     """Words, repetitions counted, of a live cluster of words; records of one of fields; 0 for any other."""
     if not search.sparse:
         return 0
     slots = search.head_slots()
     labels = search.state.lineages.rows["label"][search.state.pool.slots["lineage"][slots]]
-    index, of_fields = search.words.inverted, isinstance(search.words.learned, FieldsLearned)
-    return int((index.records if of_fields else index.tokens)[slots[labels == label]].sum())
+    index = search.words.inverted
+    return int((index.tokens if of_texts else index.records)[slots[labels == label]].sum())
 
 
 def census_of_all(clusters: Sequence[ClusterSummary]) -> Census:

@@ -11,6 +11,7 @@ import numpy as np
 
 from streamdp.cli.lines import csv_of
 from streamdp.encode.vector_encoder import VectorEncoder
+from streamdp.encode.word_encoder import WordEncoder
 from streamdp.engine import Engine
 from streamdp.errors import Exit, StreamdpError
 from streamdp.records import ClusterSummary
@@ -120,14 +121,16 @@ def _records(engine: Engine) -> Iterator[Row]:
 def _words(engine: Engine) -> Iterator[Row]:
     """The words of the records that are retained, and how often each has them."""
     held, stream = engine.retained(), engine.stream()
-    words = None if stream is None else stream.encoded.encoder.words
+    encoder = None if stream is None else stream.encoded.encoder
+    words = None if encoder is None else encoder.words
     if held is None or words is None:
         return
-    batch = held.batch
+    batch, first = held.batch, encoder.vocabulary.fixed if isinstance(encoder, WordEncoder) else 0
     for row, word, count in zip(
         batch.rows.tolist(), batch.words.tolist(), batch.counts.tolist(), strict=True
     ):
-        yield held.first + row, words[word], count
+        if word >= first:
+            yield held.first + row, words[word], count
 
 
 def _values(engine: Engine, names: list[str] | None) -> Iterator[Row]:

@@ -190,7 +190,8 @@ def summaries(collection: Collection, labels: np.ndarray) -> ClusterList:
 def _telling_words(collection: Collection, labels: np.ndarray) -> dict[int, list[tuple[str, int]]]:
     """By cluster, words that are frequent in it and rare among the clusters (tf-idf), or telling values."""
     batch, names = collection.encoded.batch, collection.encoded.encoder.words
-    if batch.dense or names is None:
+    vocabulary = collection.encoded.encoder.vocabulary
+    if batch.dense or names is None or vocabulary is None:
         return {}
     owner = np.repeat(labels, np.diff(batch.offsets)).astype(np.int64)
     cells, where = np.unique(owner * len(names) + batch.words, return_inverse=True)
@@ -203,6 +204,7 @@ def _telling_words(collection: Collection, labels: np.ndarray) -> dict[int, list
     else:
         spread = np.bincount(word, minlength=len(names))
         telling = counts * np.log((1.0 + len(np.unique(labels))) / spread[word])
+        telling[word < vocabulary.fixed] = -np.inf
     order = np.lexsort((word, -telling, cluster))
     order = order[telling[order] > -np.inf]
     found: dict[int, list[tuple[str, int]]] = {}

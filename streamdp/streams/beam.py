@@ -344,7 +344,8 @@ class BeamStream(Stream):
 
     def tokens_of(self, label: int) -> int:
         """Words, repetitions counted, of a live cluster of words; 0 for any other."""
-        return 0 if self._search is None else describe.tokens_of(self._search, label)
+        of_texts = isinstance(self.intake.encoder, WordEncoder)
+        return 0 if self._search is None else describe.tokens_of(self._search, label, of_texts=of_texts)
 
     # ---------------------------------------------------------------- state
 
