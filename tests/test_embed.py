@@ -11,6 +11,7 @@ import msgspec
 import numpy as np
 import pytest
 from commands import assignments, succeed
+from serving import Served
 from tables_of_vectors import write_folder
 
 from streamdp import Engine, Plan, Settings, fit
@@ -182,3 +183,32 @@ def test_the_words_of_every_text_are_shown_nowhere(settings: Settings) -> None:
     for cluster in engine.clusters():
         assert cluster.size < engine.tokens_of(cluster.cluster) <= 4 * cluster.size
     assert sum(engine.tokens_of(c.cluster) for c in engine.clusters()) == sum(len(t.split()) for t in texts)
+
+
+FLAKY = """
+def lengths(texts):
+    if any("down" in text for text in texts):
+        raise ConnectionError("no answer")
+    return [[1.0, len(text), text.count("a"), text.count("e")] for text in texts]
+"""
+
+
+def test_a_service_whose_function_fails_takes_no_text_and_loses_none(tmp_path: Path) -> None:
+    (tmp_path / "flaky.py").write_text(FLAKY, "utf-8")
+    served = Served(tmp_path, "--embed", "flaky:lengths", process=True)
+    assert served.send(*({"text": text} for text in tickets(60)))[0] == 200
+    where = {"text": "refund my money"}
+    status, found = served.ask("POST", "/v1/where", json.dumps(where).encode())
+    assert (status, found["error"]) == (200, None)
+    status, found = served.ask("POST", "/v1/where", b'{"text": "down"}')
+    assert (status, found) == (503, {"error": "no text can be embedded now: the log says why"})
+    assert served.ask("POST", "/v1/where", json.dumps(where).encode())[0] == 200
+    assert b"embed: flaky:lengths failed: ConnectionError: no answer" in served.said
+    status, taken = served.send({"text": "down"}, {"text": "refund my money"})
+    assert (status, {line["status"] for line in taken}) == (200, {"pending"})
+    assert served.process.wait(60) == 69
+    (tmp_path / "flaky.py").write_text(FLAKY.replace("down", "never"), "utf-8")
+    again = Served(tmp_path, "--embed", "flaky:lengths", process=True)
+    (last,) = again.send({"text": "money back"})[1]
+    again.stop()
+    assert last["seq"] == 62

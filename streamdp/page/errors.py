@@ -12,6 +12,7 @@ import msgspec
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
+from streamdp.encode.embedding import EmbeddingError
 from streamdp.page.guard import Allowance
 
 _log = logging.getLogger("streamdp")
@@ -68,6 +69,8 @@ def or_error(answer: Endpoint) -> Endpoint:
         except Exception as error:
             what = " ".join(f"{type(error).__name__}: {error}".split())
             _log.warning("%s %s: %s", request.method, request.url.path, what)
+            if isinstance(error, EmbeddingError):
+                return as_json(b'{"error":"no text can be embedded now: the log says why"}', 503)
             return as_json(b'{"error":"the service has failed at this: its log says how"}', 500)
 
     return answered
