@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -16,8 +18,12 @@ from tables_of_vectors import write_folder
 
 from streamdp import Engine, Plan, Settings, fit
 from streamdp.cli.tables import tables_of
+from streamdp.decode.decoder import Decoder
+from streamdp.decode.texts import TextReader
 from streamdp.encode.embedding import load_embedding
 from streamdp.errors import ConfigError
+from streamdp.records.columns import Texts
+from streamdp.records.raws import Raw, Raws
 
 KINDS = (
     (("refund", "money", "back"), ("want", "please", "card")),
@@ -212,3 +218,92 @@ def test_a_service_whose_function_fails_takes_no_text_and_loses_none(tmp_path: P
     (last,) = again.send({"text": "money back"})[1]
     again.stop()
     assert last["seq"] == 62
+
+
+# ---------------------------------------------------------------- streams
+
+REFINED = {"refine_every": 256, "retain": 1024, "refine_moves": 500, "second_look": 100}
+CUT = {"stop_words": "english", "stem": "english", "ngrams": 2, "themes": 2}
+FORGETTING = {
+    "max_words": 700,
+    "retain": 640,
+    "second_look": 100,
+    "decay_scale": 40.0,
+}
+
+
+def moving(n: int) -> list[str]:
+    """Texts of one kind after another, each with a word of its time; one in twenty has no other."""
+    texts = tickets(3 * n)
+    found = enumerate(texts[3 * i + i // 600 % 3] for i in range(n))
+    return [f"{'' if i % 20 == 3 else text} word{i // 7}" for i, text in found]
+
+
+@pytest.mark.parametrize(
+    "more", [{}, REFINED, CUT, FORGETTING], ids=["plain", "refined", "cut", "forgetting"]
+)
+@pytest.mark.parametrize("cuts", [(1, 2, 3, 150), (24, 25, 26, 511, 512, 1024)], ids=str)
+def test_batches_and_restarts_change_nothing(
+    settings: Settings, more: dict[str, Any], cuts: tuple[int, ...]
+) -> None:
+    settings = msgspec.structs.replace(settings, **more)
+    records = [
+        {"text": text, "time": 60.0 * i}
+        for i, text in enumerate(moving(4600 if more is FORGETTING else 2300))
+    ]
+    records[40]["text"] = "..."
+    whole, parts = (Engine(settings, with_events=True) for _ in range(2))
+    told = whole.advance([dict(record) for record in records])
+    lines, events = b"", []
+    for begin, end in itertools.pairwise([0, *cuts, len(records)]):
+        answers = parts.advance(records[begin:end])
+        lines, events = lines + answers.lines.encode(), [*events, *answers.events]
+        parts = Engine.loads(parts.dumps(), settings, with_events=True)
+    assert lines == told.lines.encode()
+    assert events == told.events
+    assert parts.dumps() == whole.dumps()
+    if more:
+        assert whole.counters()["second_looks"] > 0
+    if more is FORGETTING:
+        assert whole.counters()["words_evicted"] > 0
+        encoder = parts._stream.encoder
+        assert encoder is not None
+        assert encoder.words is not None
+        assert list(encoder.words[:2]) == ["", "="]
+
+
+def test_texts_side_by_side_are_answered_as_records(settings: Settings) -> None:
+    lines = [json.dumps({"text": t, "time": 9.0 * i, "id": i}) for i, t in enumerate(tickets(700))]
+    lines[3], lines[99], lines[200] = '{"text": "..."}', '{"text": "Grüße, lost parcel 😀"}', '{"text": 3}'
+    raws = Raws.of([Raw(line.encode(), {"line": i}, 0.0) for i, line in enumerate(lines)])
+    texts = TextReader(Decoder("jsonl")).read(raws)
+    assert isinstance(texts, Texts)
+    first, second = Engine(settings), Engine(settings)
+    beside, one_by_one = first.advance(texts), second.advance(texts.all())
+    assert beside.lines.encode() == one_by_one.lines.encode()
+    assert sorted(map(repr, beside.rejects)) == sorted(map(repr, one_by_one.rejects))
+    assert first.dumps() == second.dumps()
+
+
+def test_a_text_without_a_known_token_is_answered_by_its_words_alone(settings: Settings) -> None:
+    texts = ["storm over the coast", "vote in the city", "coast storm rain", "city council vote"] * 60
+    settings = msgspec.structs.replace(settings, base_concentration=12.0, word_discount=0.4)
+    plain = msgspec.structs.replace(settings, embed=None)
+    found, expected = Engine(settings), Engine(plain)
+    ours, theirs = (each.advance(texts).assignments for each in (found, expected))
+    assert [a.cluster for a in ours] == [a.cluster for a in theirs]
+    for field in ("probability", "new_probability", "log_predictive"):
+        ours_, theirs_ = ([getattr(a, field) for a in each] for each in (ours, theirs))
+        np.testing.assert_allclose(ours_, theirs_, atol=2e-6)
+    assert found.log_evidence == pytest.approx(expected.log_evidence)
+
+
+@pytest.mark.parametrize(
+    "more",
+    [{"base_concentration": 4.0}, {"word_discount": 0.1}, {"base_discount": 0.2}, {"base_escape": 50.0}],
+)
+def test_what_is_said_of_words_is_meant_of_them(settings: Settings, more: dict[str, Any]) -> None:
+    texts = tickets(80)
+    first = Engine(settings).advance(texts).assignments
+    second = Engine(msgspec.structs.replace(settings, **more)).advance(texts).assignments
+    assert [a.log_predictive for a in first] != [a.log_predictive for a in second]
