@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import signal
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import msgspec
 import numpy as np
 import pytest
 from commands import assignments, call, fail, succeed
@@ -16,9 +18,12 @@ from hypothesis import strategies as st
 from serving import Served
 from tables_of_vectors import forget_models, table, write_folder
 
-from streamdp import Settings, StreamDP
+from streamdp import Engine, Settings, StreamDP
+from streamdp.decode.texts import TextReader
 from streamdp.encode.embedding import FunctionEmbedding
+from streamdp.encode.encoders import decoder_of
 from streamdp.errors import ConfigError
+from streamdp.records.raws import Raws
 from streamdp.state.kept_rows import NAMES, KeptRows
 
 MINE = """
@@ -126,6 +131,23 @@ def test_a_vector_that_is_none_rejects_its_record_alone(folder: Path) -> None:
     assert 0 < len({line["seq"] for line in assignments(out)}) <= seven
     assert {reject["reason"] for reject in rejects} == {"not_finite"}
     assert "mine:lengths" in rejects[0]["detail"]
+
+
+def test_a_function_is_asked_once_and_for_texts_alone(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    nan = "asked = []\ndef vectors(texts):\n    asked.extend(texts)\n"
+    nan += "    return [[float('nan') if 'bad' in text else 1.0, len(text)] for text in texts]\n"
+    (folder / "mine.py").write_text(nan, "utf-8")
+    monkeypatch.chdir(folder)
+    decoder = decoder_of(settings := Settings(embed="mine:vectors"), "jsonl")
+    reader, engine = TextReader(decoder), Engine(settings)
+    for values in (["rain", "bad", "storm"], [{"rain": 2.0, "bad": 1.0}]):
+        raws = Raws({"file": ""}, ("line",))
+        field = "text" if isinstance(values[0], str) else "features"
+        raws.data = [msgspec.json.encode({field: value}) for value in values]
+        raws.places, raws.arrivals = [*range(len(values))], [0.0] * len(values)
+        rejects = engine.advance(reader.read(raws)).rejects
+        assert len(rejects) == (field == "text")
+    assert [text for text in sys.modules["mine"].asked if text != "text"] == ["rain", "bad", "storm"]
 
 
 def test_a_state_goes_on_with_its_own_embedding_alone(folder: Path) -> None:

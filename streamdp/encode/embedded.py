@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from typing import Any
 
 import msgspec
@@ -50,20 +50,18 @@ class EmbeddedTexts(WordEncoder):
 
     def add_all(self, records: Sequence[Record]) -> list[Reject | None]:
         """Append records to the batch, or say of each why it cannot be clustered."""
-        texts = [record.value for record in records if isinstance(record.value, str)]
-        rows = iter(self.embedding.rows(texts) if texts else ())
-        lacking = np.full(self.embedding.dimension, np.nan)
-        found = [next(rows) if isinstance(record.value, str) else lacking for record in records]
-        wrong = self._not_finite(np.array(found, np.float32).reshape(len(records), self.embedding.dimension))
-        outcomes: list[Reject | None] = [None] * len(records)
-        for i in wrong:
-            outcomes[i] = self._refused(records[i])
+        rows = np.full((len(records), self.embedding.dimension), np.nan, np.float32)
+        texts = [i for i, record in enumerate(records) if isinstance(record.value, str)]
+        if texts:
+            rows[texts] = self.embedding.rows([str(records[i].value) for i in texts])
+        return self._add(records, rows, {texts[k] for k in self._not_finite(rows[texts])})
+
+    def _add(self, records: Sequence[Record], rows: np.ndarray, wrong: Container[int]) -> list[Reject | None]:
+        outcomes = [self._refused(record) if i in wrong else None for i, record in enumerate(records)]
         right = [i for i, outcome in enumerate(outcomes) if outcome is None]
         for i, outcome in zip(right, super().add_all([records[i] for i in right]), strict=True):
             outcomes[i] = outcome
-        kept = [row for row, outcome in zip(found, outcomes, strict=True) if outcome is None]
-        if kept:
-            self.beside.extend(np.array(kept))
+        self.beside.extend(rows[[i for i in right if outcomes[i] is None]])
         return outcomes
 
     def add_texts(self, texts: Texts) -> list[tuple[int, Reject]]:
@@ -71,7 +69,7 @@ class EmbeddedTexts(WordEncoder):
         rows = self.embedding.rows([*map(texts.text, range(len(texts)))])
         wrong = self._not_finite(rows)
         if wrong:
-            found = enumerate(self.add_all(list(texts)))
+            found = enumerate(self._add(list(texts), rows, wrong))
             return [(i, reject) for i, reject in found if reject is not None]
         refused = super().add_texts(texts)
         self.beside.extend(np.delete(rows, [i for i, _ in refused], axis=0) if refused else rows)
