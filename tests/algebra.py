@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -22,6 +22,7 @@ from streamdp.likelihoods import (
     DirichletMultinomial,
     GammaPoisson,
     HierarchicalDirichlet,
+    HierarchicalPitmanYor,
     Likelihood,
     NormalInverseWishart,
     VectorFamily,
@@ -215,14 +216,24 @@ def log_marginal(family: Likelihood, statistics: Any, base: Any = None) -> float
     return total + math.fsum(gain(terms, i, n, 0) for i, n in enumerate(held))
 
 
-def log_predictive(family: Likelihood, statistics: Any, x: Any, base: Any = None) -> float:
-    """log H(x | S), in nats; of words as of the stream: token by token."""
+def log_predictive(
+    family: Likelihood, statistics: Any, x: Any, base: Any = None, *, whole_cluster: bool = False
+) -> float:
+    """log H(x | S), in nats; of words as of the stream: token by token.
+
+    ``whole_cluster``: x is all that a cluster holds, whose b1 its distinct words say.
+    """
     if isinstance(family, VectorFamily):
         vector = family._vector(x)
         return float(predictive_entry(_terms(family), _row(family, statistics), vector))
     if isinstance(family, Categorical):
         return _raised(family, statistics.counts, dict(pairs_of(x)), base)
     tokens, measure = token_predictive(family, base)
+    if isinstance(family, HierarchicalPitmanYor):
+        pairs = pairs_of(x)
+        length = len(pairs) if whole_cluster else sum(c for _, c in pairs)
+        if 0 < length <= len(family.short_concentrations):
+            tokens = replace(tokens, concentration=family.short_concentrations[length - 1])
     return tokens.log(statistics, x, measure)
 
 

@@ -60,6 +60,10 @@ WIDE = 40
 """Dimensions in which most clusters are too far from a record to have a say."""
 
 
+SHORT = 0.2, 0.6
+"""b1 of texts of one word, and of two, under Pitman-Yor processes."""
+
+
 class Problem(NamedTuple):
     """One model, for the kernels and as a naive beam."""
 
@@ -201,8 +205,8 @@ def _words(name: str) -> tuple[Any, Any, Any]:
     if name == "categorical":
         return lk.Categorical(0.4, 1.5), families.Categorical(0.4), families.FieldsSeen(1.5)
     if name in MIXED:
-        text = lk.HierarchicalPitmanYor(base_concentration=1.5, word_discount=0.4, **base)
-        naive_text = families.HierarchicalPitmanYor(1.5, 0.4)
+        text = lk.HierarchicalPitmanYor(1.5, 0.4, SHORT, **base)
+        naive_text = families.HierarchicalPitmanYor(1.5, 0.4, SHORT)
         learned = families.LearnedBase("mixed", 0.3, 1.5, 0.2)
         naive_parts = families.Mixed(0.4, naive_text)
         if name == "mixed":
@@ -215,11 +219,11 @@ def _words(name: str) -> tuple[Any, Any, Any]:
         )
     p = np.arange(1.0, WORDS + 1.0)
     fixed = tuple((p / p.sum()).tolist()) if name == "pitman_yor_fixed" else None
-    pitman_yor = lk.HierarchicalPitmanYor(base_concentration=1.5, word_discount=0.4, base=fixed, **base)
+    pitman_yor = lk.HierarchicalPitmanYor(1.5, 0.4, SHORT, base=fixed, **base)
     learned = families.LearnedBase("mixed", 0.3, 1.5, 0.2)
     return (
         pitman_yor,
-        families.HierarchicalPitmanYor(1.5, 0.4),
+        families.HierarchicalPitmanYor(1.5, 0.4, SHORT),
         learned if fixed is None else (families.FixedBase(list(fixed))),
     )
 

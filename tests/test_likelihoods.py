@@ -184,7 +184,7 @@ TERMS: list[tuple[Likelihood, dict[str, Any]]] = [
     ),
     *(
         (
-            HierarchicalPitmanYor(base=base),
+            HierarchicalPitmanYor(short_concentrations=short, base=base),
             {
                 "concentration": 30.0,
                 "word_discount": 0.6,
@@ -192,9 +192,10 @@ TERMS: list[tuple[Likelihood, dict[str, Any]]] = [
                 "discount": 0.35,
                 "escape": 1000.0,
                 "base": list(base or ()),
+                "short": list(short),
             },
         )
-        for base in (None, P)
+        for base, short in ((None, ()), (P, (0.2, 3.0)))
     ),
     (
         Gaussian(2, variance=0.5, mean_variance=3.0, mean=1.5, forget=0.9),

@@ -153,7 +153,8 @@ def test_themes_of_a_stream_know_the_vectors_beside_words() -> None:
     found = {}
     for name, more in (("words", {}), ("both", {"vector_field": "vector", "vector_weight": 1.0})):
         given = records if more else [{"text": record["text"]} for record in records]
-        engine = Engine(Settings(texts=("text",), prior="crp", concentration=20.0, **more))  # type: ignore[arg-type]
+        crp: dict[str, Any] = {"prior": "crp", "concentration": 20.0, "base_escape": 1.0}
+        engine = Engine(Settings(texts=("text",), **crp, **more))  # type: ignore[arg-type]
         engine.advance(given)
         stories = engine.stories().themed(2)
         found[name] = [len(subjects_of(stories, theme)) for theme in stories.themes]

@@ -136,6 +136,8 @@ def test_malformed_records_are_refused(x: Any) -> None:
         (HierarchicalPitmanYor, {"base_concentration": math.nan}, "base_concentration"),
         (HierarchicalPitmanYor, {"word_discount": 1.0}, "word_discount must be at least 0 and below 1"),
         (HierarchicalPitmanYor, {"word_discount": -0.1}, "word_discount"),
+        (HierarchicalPitmanYor, {"short_concentrations": (0.0,)}, "short_concentrations"),
+        (HierarchicalPitmanYor, {"short_concentrations": (2.0, 1.0)}, "short_concentrations must not fall"),
         (HierarchicalPitmanYor, {"smoothing": -1.0}, "smoothing"),
     ],
 )

@@ -27,6 +27,7 @@ from streamdp.likelihoods.hierarchical_pitman_yor import (
     HierarchicalPitmanYor,
     OneTableTerms,
     PitmanYorWordTerms,
+    is_short,
     learn_words,
 )
 from streamdp.likelihoods.vectors import VectorFamily
@@ -223,7 +224,7 @@ class Categorical(BagFamily):
 
     def terms(self) -> CategoricalTerms:
         """What the stream's kernels read."""
-        none = PitmanYorWordTerms(0.0, 0.0, 0.0, 0.0, 1.0, np.zeros(0))
+        none = PitmanYorWordTerms(0.0, 0.0, 0.0, 0.0, 1.0, np.zeros(0), np.zeros(0))
         text = none if self.text is None else self.text.terms()
         vector = NO_VECTOR if self.vector is None else self.vector.terms()
         return CategoricalTerms(float(self.beta), float(self.escape), text, vector, float(self.weight))
@@ -307,7 +308,8 @@ class Categorical(BagFamily):
             mass[values] / whole_field,
             (others[values] + mass[values]) / (others[values] + whole_field),
         )
-        return np.bincount(rows[values], np.log(np.maximum(alone, best)), len(offsets) - 1)
+        more = 0.0 if self.text is None else self.text.mass_by_length
+        return more + np.bincount(rows[values], np.log(np.maximum(alone, best)), len(offsets) - 1)
 
 
 @shared
@@ -392,7 +394,10 @@ def _learn(
 
 @whole.of(CategoricalSetTerms)
 def _whole(terms: CategoricalSetTerms, tokens: int, types: int) -> float:
-    return terms.text.types[types]
+    if not is_short(types, terms.text.short.shape[0]):
+        return terms.text.types[types]
+    # the word of texts has the denominators of longer texts
+    return whole(terms.text, tokens, types) - gain(terms, TEXT, tokens, 0)
 
 
 @is_type.of(CategoricalSetTerms)

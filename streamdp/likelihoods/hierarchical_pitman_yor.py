@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
 from streamdp.kernels.checks import discount_in_range, positive
-from streamdp.kernels.jit import kernel
+from streamdp.kernels.jit import kernel, shared
+from streamdp.likelihoods.base import Moments
 from streamdp.likelihoods.words import (
     SETTINGS,
     Learned,
     SharedBase,
     base_measure,
+    concentration_of,
     count_word,
     gain,
     learn,
@@ -24,6 +27,9 @@ from streamdp.likelihoods.words import (
     weights_of_counts,
     whole,
 )
+
+SHORT = (0.3, 2.4)
+"""b1 of records of one word, of two and so on, where none is given."""
 
 KEPT = 1.0 - 1.0 / 2000.0
 """What each record leaves of the evidence for counts of clusters: it counts for some 2,000 records."""
@@ -38,6 +44,7 @@ class PitmanYorWordTerms(NamedTuple):
     discount: float
     escape: float
     base: np.ndarray
+    short: np.ndarray  # float64[L] b1 of records of one word, of two and so on
 
 
 class OneTableTerms(NamedTuple):
@@ -47,6 +54,14 @@ class OneTableTerms(NamedTuple):
     tokens: np.ndarray  # float64[tokens + 1] log Gamma(b1 + n)
     types: np.ndarray  # float64[V + 1] sum of log(b1 + d t) for t below
     mass: np.ndarray  # float64[V] log p_w
+    short: np.ndarray  # float64[L] b1 of a cluster of one distinct word, of two and so on
+    word_discount: float
+
+
+@shared
+def is_short(words: int, most: int) -> bool:
+    """Whether texts of so many words have a b1 of their own; those of up to ``most`` have."""
+    return 0 < words <= most
 
 
 @dataclass(frozen=True)
@@ -64,6 +79,9 @@ class HierarchicalPitmanYor(SharedBase):
         b1, the pull of clusters' words towards the base, in tokens, > 0.
     word_discount
         d, taken from the count of every word that a cluster holds, in [0, 1).
+    short_concentrations
+        b1 for texts of one word, of two and so on, where it is less; by default all have the same. An engine
+        takes 0.3 and 2.4, unless it is given ``base_concentration``.
     smoothing, discount, escape, base
         See :class:`~streamdp.likelihoods.words.SharedBase`.
 
@@ -85,10 +103,15 @@ class HierarchicalPitmanYor(SharedBase):
 
     with (x)_m the rising factorial: it omits the seatings with second tables, so that it is a lower bound
     of log H, and not the sum over a stream.
+
+    With ``short_concentrations`` a text's own length says which b1 its cluster has for it: the probabilities
+    of all texts of a length add up to one. The b1 of a set is that of a text of as many words as the set has
+    distinct ones. Both agree for texts of the same different words. For others it is an approximation.
     """
 
     base_concentration: float = 30.0
     word_discount: float = 0.6
+    short_concentrations: tuple[float, ...] = ()
 
     settings = {  # noqa: RUF012
         "base_concentration": "base_concentration",
@@ -100,12 +123,23 @@ class HierarchicalPitmanYor(SharedBase):
     def __post_init__(self) -> None:
         super().__post_init__()
         positive("base_concentration", self.base_concentration)
+        for b1 in self.short_concentrations:
+            positive("short_concentrations", b1)
+        if list(self.short_concentrations) != sorted(self.short_concentrations):
+            raise ValueError("short_concentrations must not fall: longer texts have a larger b1")
         discount_in_range("word_discount", self.word_discount)
+
+    @classmethod
+    def automatic(cls, given: Mapping[str, Any], moments: Moments | None = None) -> Self:
+        """The family with these parameters; where no b1 is given, less for texts of a few words."""
+        short = {} if "base_concentration" in given else {"short_concentrations": SHORT}
+        return cls(**{**short, **given})
 
     def terms(self) -> PitmanYorWordTerms:
         """What the stream's kernels read."""
         concentration, discount = float(self.base_concentration), float(self.word_discount)
-        return PitmanYorWordTerms(concentration, discount, *self.base_terms())
+        short = np.minimum(np.array(self.short_concentrations, np.float64), concentration)
+        return PitmanYorWordTerms(concentration, discount, *self.base_terms(), short)
 
     def counted(self, by_word: np.ndarray, by_cluster: np.ndarray) -> np.ndarray:
         """Clusters."""
@@ -120,11 +154,29 @@ class HierarchicalPitmanYor(SharedBase):
         word = np.concatenate([[0.0], log_gamma_table(1.0 - d, most + 1)])
         types = np.concatenate([[0.0], np.cumsum(np.log(b1 + d * np.arange(len(by_word) + 1)))])
         with np.errstate(divide="ignore"):
-            return OneTableTerms(word, tokens, types, np.log(p))
+            return OneTableTerms(word, tokens, types, np.log(p), self.terms().short, float(d))
 
     def mass_beyond_one(self, terms: OneTableTerms) -> float:
         """log of by how much the base measure sums to more than one, at least 0."""
         return math.log(max(float(np.exp(terms.mass).sum()), 1.0))
+
+    @property
+    def mass_by_length(self) -> float:
+        """By how much log H of a cluster may rise, at most, as one more distinct word changes its b1.
+
+        It rises most where every word has been there once.
+        """
+        d, most, highest = self.word_discount, self.base_concentration, 0.0
+        for types, b1 in enumerate(self.terms().short.tolist(), start=1):
+            ratios = ((most + d * t) / (most + t) * (b1 + t) / (b1 + d * t) for t in range(types))
+            highest = max(highest, math.fsum(map(math.log, ratios)))
+        return highest
+
+    def upper_bounds(
+        self, terms: Any, offsets: np.ndarray, words: np.ndarray, counts: np.ndarray
+    ) -> np.ndarray:
+        """As of one b1, and what a change of it may add."""
+        return super().upper_bounds(terms, offsets, words, counts) + self.mass_by_length
 
 
 @shape_of.of(PitmanYorWordTerms)
@@ -133,6 +185,11 @@ def _shape(family: PitmanYorWordTerms) -> tuple[float, float]:
 
 
 base_measure.of(PitmanYorWordTerms)(shared_measure)
+
+
+@concentration_of.of(PitmanYorWordTerms)
+def _concentration_of(family: PitmanYorWordTerms, b1: float, length: int) -> float:
+    return family.short[length - 1] if is_short(length, family.short.shape[0]) else b1
 
 
 @learn.of(PitmanYorWordTerms)
@@ -213,7 +270,13 @@ def _change(new_probability: float, change: float) -> float:
 
 @whole.of(OneTableTerms)
 def _whole(terms: OneTableTerms, tokens: int, types: int) -> float:
-    return terms.tokens[0] - terms.tokens[tokens] + terms.types[types]
+    if not is_short(types, terms.short.shape[0]):
+        return terms.tokens[0] - terms.tokens[tokens] + terms.types[types]
+    b1 = terms.short[types - 1]
+    total = math.lgamma(b1) - math.lgamma(b1 + tokens)
+    for t in range(types):
+        total += math.log(b1 + terms.word_discount * t)
+    return total
 
 
 @gain.of(OneTableTerms)

@@ -80,6 +80,15 @@ def base_measure(
 
 
 @generic
+def concentration_of(family: Any, b1: float, length: int) -> float:
+    """b1 for a record of so many tokens, where other records have ``b1``; by default the same."""
+    raise NotImplementedError
+
+
+concentration_of.otherwise(lambda family, b1, length: b1)
+
+
+@generic
 def learn(
     family: Any,
     learned: Learned,
@@ -96,7 +105,7 @@ def learn(
 
 @generic
 def whole(terms: Any, tokens: int, types: int) -> float:
-    """The part of log H that depends on a cluster's tokens and distinct words alone."""
+    """The part of log H that depends on a cluster's tokens and distinct words alone, of words that count."""
     raise NotImplementedError
 
 
@@ -108,7 +117,7 @@ def gain(terms: Any, word: int, count: int, held: int) -> float:
 
 @generic
 def is_type(terms: Any, word: int) -> bool:
-    """Whether a word counts among the distinct words that :func:`whole` is told; all do by default."""
+    """Whether a word counts among the tokens and distinct words of :func:`whole`; all do by default."""
     raise NotImplementedError
 
 
@@ -209,7 +218,8 @@ class BagFamily(Likelihood):
         if base is None:
             base = self.base_of_records(np.cumsum([0, *(len(x[0]) for x in records)]), words)
         terms, held = self.set_terms(by_word, by_record, base), np.flatnonzero(by_word)
-        total = whole(terms, int(by_word.sum()), sum(is_type(terms, w) for w in held))
+        typed = [w for w in held if is_type(terms, w)]
+        total = whole(terms, int(by_word[typed].sum()), len(typed))
         return float(total + math.fsum(gain(terms, w, by_word[w], 0) for w in held))
 
     @abstractmethod

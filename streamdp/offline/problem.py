@@ -217,6 +217,8 @@ def settled(settings: Settings, chain: Chain) -> Settings:
     if (linked := by_distance(prior)) is not None:
         changes["decay_scale"] = linked.decay.scale
     values = drawn(settings, likelihood)
+    if getattr(likelihood, "short_concentrations", ()):
+        values.pop("base_concentration", None)  # a setting would hold for texts of a word or two as well
     changes |= {
         name: values[parameter] for name, parameter in likelihood.settings.items() if parameter in values
     }

@@ -38,6 +38,8 @@ PRIOR = "distance-dependent"
 SLACK_NATS = 10.0
 BESIDE_TEXTS = 10.0
 """The automatic concentration of records that have texts and other fields."""
+ESCAPE_AMONG_FIELDS = 10.0
+"""The automatic mass of the words not yet seen of texts that have other fields beside them."""
 BESIDE_KAPPA = 0.6
 """Concentration, by dimension, of the vectors of a cluster that stand beside other fields."""
 BESIDE_WEIGHT = 0.15
@@ -115,7 +117,9 @@ def build_likelihood(settings: Settings, moments: Moments | None) -> Likelihood:
     _refuse_unused(settings, _settings_of(True) | _settings_of(False), meant, f"the {kind} likelihood")
     given = {found.settings[name]: value for name, value in _given(settings, found.settings).items()}
     if kind == CATEGORICAL and settings.texts:
-        given["text"] = HierarchicalPitmanYor(escape=given.get("escape", Categorical.escape))
+        alone = not (settings.fields or settings.numbers)
+        usual = HierarchicalPitmanYor.escape if alone else ESCAPE_AMONG_FIELDS
+        given["text"] = HierarchicalPitmanYor.automatic({"escape": given.get("escape", usual)})
     if beside and moments is not None:
         given |= _vector_beside(settings, moments)
     try:

@@ -96,17 +96,22 @@ class HierarchicalDirichlet(Family):
 
 @dataclass(frozen=True)
 class HierarchicalPitmanYor(Family):
-    """(n_kw - d [n_kw > 0] + (b1 + d T_k) p_w) / (n_k + b1), one table per word and cluster (MATH 3)."""
+    """(n_kw - d [n_kw > 0] + (b1 + d T_k) p_w) / (n_k + b1), one table per word and cluster (MATH 3).
+
+    Records of one word, of two and so on have a b1 of their own, as far as ``short`` goes.
+    """
 
     b1: float
     d: float
+    short: tuple[float, ...] = ()
 
     def log_predictive(self, members: Sequence[Sparse], x: Sparse, base: dict[int, float]) -> float:
-        counts, total = word_counts(members), 0.0
+        counts, total, length = word_counts(members), 0.0, len(tokens(x))
+        b1 = self.short[length - 1] if 0 < length <= len(self.short) else self.b1
         for w in tokens(x):
             own = counts[w] - self.d if counts[w] > 0 else 0.0
             tables = sum(1 for n in counts.values() if n > 0)
-            total += safe_log((own + (self.b1 + self.d * tables) * base[w]) / (counts.total() + self.b1))
+            total += safe_log((own + (b1 + self.d * tables) * base[w]) / (counts.total() + b1))
             counts[w] += 1
         return total
 

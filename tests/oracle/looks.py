@@ -54,8 +54,9 @@ class Looks:
     """Moves records and clusters of a clustering, one after another.
 
     ``prior`` gives log p of one cluster, up to what is the same for every clustering; ``predictive`` log H of
-    some records given others; ``weight`` what a cluster weighs for the next record; ``decided`` is the last
-    record that the beam has decided.
+    some records given others; ``share`` whether some records have a word of others, or these are no place;
+    ``weight`` what a cluster weighs for the next record; ``decided`` is the last record that the beam has
+    decided.
     """
 
     def __init__(
@@ -64,12 +65,13 @@ class Looks:
         open_labels: list[int],
         prior: Callable[[list[int]], float],
         predictive: Callable[[list[int], list[int]], float],
+        share: Callable[[list[int], list[int]], bool],
         weight: Callable[[list[int]], float],
         founders_stay: bool,
         decided: int,
     ) -> None:
         self.labels, self.open, self.decided = labels, open_labels, decided
-        self.prior, self.predictive, self.weight = prior, predictive, weight
+        self.prior, self.predictive, self.share, self.weight = prior, predictive, share, weight
         self.founders_stay = founders_stay
 
     def members(self, label: int) -> list[int]:
@@ -110,7 +112,7 @@ class Looks:
         ranked = []
         for label in self.open:
             there = self.members(label)
-            if label != own and len(there) >= least:
+            if label != own and len(there) >= least and self.share(there, moved):
                 value = self.predictive(there, moved)
                 ranked.append((-round(value, 9), -round(self.weight(there), 9), there[0], label, value))
         ranked.sort()

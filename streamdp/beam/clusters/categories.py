@@ -41,8 +41,7 @@ from streamdp.likelihoods.categorical import (
     place_of_text,
     rising,
 )
-from streamdp.likelihoods.hierarchical_pitman_yor import PitmanYorWordTerms
-from streamdp.likelihoods.words import base_measure
+from streamdp.likelihoods.words import base_measure, concentration_of
 
 
 class CategoryClusters(WordClusters):
@@ -81,7 +80,14 @@ def _flush(scores: WordScores) -> None:
 
 @kernel
 def _touch(
-    index: Index, scores: WordScores, text: PitmanYorWordTerms, word: int, count: int, mass: float, sign: int
+    index: Index,
+    scores: WordScores,
+    b1: float,
+    d: float,
+    word: int,
+    count: int,
+    mass: float,
+    sign: int,
 ) -> None:
     """Walk the postings of a word.
 
@@ -98,7 +104,7 @@ def _touch(
         if not is_touched(cell.mark, tick):
             cell.mark = tick << SHARED
             cell.gain = cell.loss = 1.0
-            cell.pull = text.concentration + text.word_discount * index.distinct[slot]
+            cell.pull = b1 + d * index.distinct[slot]
             scores.log_gain[slot] = 0.0
             scores.touched[met] = slot
             met += 1
@@ -130,9 +136,11 @@ def _score_fields(
     scores: WordScores,
     words: np.ndarray,
     counts: np.ndarray,
+    b1: float,
 ) -> float:
     """Values of a record's words but those of its text; returns what of all clusters is the same."""
     index, learned, log_base, text = clusters.inverted, clusters.learned, 0.0, words.shape[0]
+    d = family.text.word_discount
     for i in range(text):
         word = words[i]
         if word == RECORD:
@@ -141,14 +149,14 @@ def _score_fields(
         if field != FIELD:
             mass = mass_of_value(family, learned, field, word)
             log_base += rising(mass, counts[i])
-            _touch(index, scores, family.text, word, counts[i], mass, 1)
+            _touch(index, scores, b1, d, word, counts[i], mass, 1)
         else:
             mass = mass_of_field(family, learned, word)
             log_base -= rising(mass, counts[i])
             if learned.counts[word] == learned.counts[RECORD]:
                 _score_classes(clusters.sizes, scores, mass, counts[i])
             else:
-                _touch(index, scores, family.text, word, counts[i], mass, -1)
+                _touch(index, scores, b1, d, word, counts[i], mass, -1)
         if i % SHORT == SHORT - 1:
             _flush(scores)
     return log_base
@@ -167,7 +175,8 @@ def score_by_words(clusters: CategoryClusters, model: Model, scores: Scores, rec
     text = place_of_text(family, record.words)
     words, counts = record.words[text + 1 :], record.counts[text + 1 :]
     singles, length = singles_and_length(counts)
-    b1, d = family.text.concentration, family.text.word_discount
+    d, shown = family.text.word_discount, words.shape[0] if record.seq < 0 else length
+    b1 = concentration_of(family.text, family.text.concentration, shown)
     if length > 0:
         log_base, _ = base_measure(family.text, clusters.learned, words, counts, inner.inverse)
         score_singles(sizes, inner, high, singles, length, True, b1, d)
@@ -176,7 +185,7 @@ def score_by_words(clusters: CategoryClusters, model: Model, scores: Scores, rec
     else:
         for c in range(high):
             inner.log_ratio[c] = inner.partial[c] = 0.0
-    log_base += _score_fields(clusters, family, inner, record.words[:text], record.counts[:text])
+    log_base += _score_fields(clusters, family, inner, record.words[:text], record.counts[:text], b1)
     if length > 0:
         _flush(inner)
         touch_words(index, inner, words, singles, index.distinct, index.counters.posted, True, b1, d)

@@ -82,6 +82,7 @@ def _touch_all(pool: Pool, index: Index, sizes: Sizes, scores: WordScores, words
         scores.tokens[slot] = scores.types[slot] = 0.0
         if sizes.of[slot] >= 0:
             scores.cells[slot].mark, scores.touched[met] = mark, slot
+            scores.cells[slot].gain = 0.0
             scores.tokens[slot], scores.types[slot] = index.tokens[slot], index.types[slot]
             largest, widest = max(largest, scores.tokens[slot]), max(widest, scores.types[slot])
             met += 1
@@ -147,6 +148,7 @@ def _add_rising(sizes: Sizes, index: Index, scores: WordScores, record: Bag, ter
         slot = scores.touched[j]
         scores.types[slot] += record.singles
         alone = scores.types[slot] - index.types[slot]
+        scores.cells[slot].gain += record.singles - alone
         nats = known[sizes.of[slot]] + alone * own
         if d > 0.0:
             nats += log_gamma_beside(b1 / d + index.types[slot], alone)
@@ -209,7 +211,9 @@ def _multiply_repeats(
     for i in range(record.singles, record.words.shape[0]):
         row, inverse, count = index.lists[record.words[i]], scores.inverse[i], record.counts[i]
         for e in range(row.start, row.start + row.length):
-            held[np.uintp(index.slot[e])] = index.occurrences[e]
+            slot = np.uintp(index.slot[e])
+            held[slot] = index.occurrences[e]
+            scores.cells[slot].gain += 1.0
         again = extra * count * (largest + b1 + position + count)
         most = (row.most + count + again) * inverse + b1 + terms.d * widest
         reach = _make_way(scores, high, reach, most * most, b1 * b1)

@@ -26,7 +26,6 @@ class Places(NamedTuple):
     slot: Annotated[np.ndarray, ints(PLACES)]
     value: Annotated[np.ndarray, reals(PLACES)]  # predictive, as of the scores
     score: Annotated[np.ndarray, reals(PLACES)]  # nats
-    heaviest: Annotated[np.ndarray, ints(PLACES)]  # scratch: clusters of one size class
 
 
 @kernel
@@ -71,7 +70,7 @@ def _before(pool: Pool, places: Places, slot: int, value: float, at: int) -> boo
 
 @generic
 def offer_places(clusters: Any, state: State, scores: Scores, places: Places, but: int, least: int) -> None:
-    """Offer the agreed open clusters that may be among the best, as :func:`offer_place` takes them."""
+    """Offer the agreed open clusters that share something, as :func:`offer_place` takes them."""
 
 
 @kernel

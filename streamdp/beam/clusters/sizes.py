@@ -148,36 +148,6 @@ def _sift(sizes: Sizes, c: int, i: int, weight: np.ndarray, founder: np.ndarray)
 
 
 @kernel
-def heaviest(sizes: Sizes, c: int, weight: np.ndarray, founder: np.ndarray, out: np.ndarray) -> int:
-    """Write the heaviest agreed clusters of a class, as many as ``out`` takes, in any order; how many.
-
-    Of as heavy ones the older are taken, however the heap is arranged.
-    """
-    start, n = sizes.classes[c].start, sizes.agreed[c]
-    heap = ClassHeap(sizes.heap[start : start + n], sizes.place, weight, founder)
-    if n <= out.shape[0]:
-        for k in range(n):
-            out[k] = heap.slots[k]
-        return int(n)
-    found = 0
-    while found < min(n, out.shape[0]):
-        best = -1
-        for k in range(-1, found):  # below the root, or below a place that was taken, comes what is next
-            first, last = (0, 1) if k < 0 else (2 * out[k] + 1, 2 * out[k] + 3)
-            for place in range(first, min(last, n)):
-                taken = False
-                for j in range(found):
-                    taken = taken or out[j] == place
-                if not taken and (best < 0 or before(heap, place, best)):
-                    best = place
-        out[found] = best
-        found += 1
-    for k in range(found):
-        out[k] = heap.slots[out[k]]
-    return found
-
-
-@kernel
 def agree(sizes: Sizes, slot: int, weight: np.ndarray, founder: np.ndarray) -> None:
     """Every hypothesis holds the slot from now on: count it in its class."""
     c = sizes.of[slot]

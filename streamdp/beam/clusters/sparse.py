@@ -40,7 +40,7 @@ from streamdp.beam.data.choice import BLOCK, SHARED, Scores, WordScores, is_touc
 from streamdp.beam.data.pool import Pool
 from streamdp.beam.data.state import Model
 from streamdp.kernels.jit import kernel
-from streamdp.likelihoods.words import Learned, base_measure, log_gamma_beside, shape_of
+from streamdp.likelihoods.words import Learned, base_measure, concentration_of, log_gamma_beside, shape_of
 
 SHORT = 16
 """Tokens whose factors are multiplied before a logarithm is taken: no double overflows by them."""
@@ -328,16 +328,19 @@ def score_words(
     scores: Scores,
     words: np.ndarray,
     counts: np.ndarray,
+    whole: bool,
     new: float,
 ) -> None:
     """Fill ``scores``: the value of every size class and of every cluster that shares a word.
 
+    ``whole``: it is all that a cluster holds;
     ``new``: the least stored weight of a new cluster under any hypothesis, below 0 where none may be founded.
     """
     inner = scores.words
     log_base, b1 = base_measure(model.family, learned, words, counts, inner.inverse)
     d, extra = shape_of(model.family)
     singles, length = singles_and_length(counts)
+    b1 = concentration_of(model.family, b1, words.shape[0] if whole else length)
     if extra > 0.0:
         for t in range(length):
             log_base -= math.log1p(t * extra)

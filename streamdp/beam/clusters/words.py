@@ -56,6 +56,7 @@ def _score_record(
         scores,
         record.words,
         record.counts,
+        record.seq < 0,
         least_new(model, state.beam),
     )
 
@@ -121,23 +122,15 @@ def _offer_agreed(clusters: WordClusters, model: Model, state: State, scores: Sc
 def _offer_places(
     clusters: WordClusters, state: State, scores: Scores, places: Places, but: int, least: int
 ) -> None:
-    """Those that share a word with what was scored; of the others the classes that are worth it."""
-    pool, sizes, words, bar = state.pool, clusters.sizes, scores.words, 0.0
+    """Those that share a word with what was scored."""
+    pool, words, bar = state.pool, scores.words, 0.0
     for i in range(words.counters.touched):
         slot = words.touched[i]
         value = scores.value[slot]
-        if value >= bar and pool.column[slot] < 0 and pool.state[slot] == ALIVE:
+        shares = words.cells[slot].gain > 0.0  # touched is any cluster where all are scored
+        if shares and value >= bar and pool.column[slot] < 0 and pool.state[slot] == ALIVE:
             offer_place(state, places, slot, value, but, least)
             bar = least_value(places)
-    for c in range(1, sizes.counters.high):
-        value = words.ratio[c]
-        if sizes.agreed[c] == 0 or value < least_value(places):
-            continue
-        found = by_size.heaviest(sizes, c, pool.weight, pool.founder, places.heaviest)
-        for i in range(found):  # all alike but for their weights
-            slot = places.heaviest[i]
-            if not is_touched(words.cells[slot].mark, words.counters.tick):
-                offer_place(state, places, slot, value, but, least)
 
 
 @contract.clear_slot.of(WordClusters)

@@ -46,7 +46,7 @@ class WordStore(NamedTuple):
     fresh: Annotated[np.ndarray, reals("records")]  # N + A: log H of a record alone
     size: Annotated[np.ndarray, ints("slots")]  # records
     log_h: Annotated[np.ndarray, reals("slots")]  # log marginal likelihood
-    tokens: Annotated[np.ndarray, ints("slots")]
+    tokens: Annotated[np.ndarray, ints("slots")]  # of words that count as types
     types: Annotated[np.ndarray, ints("slots")]  # distinct words
     length: Annotated[np.ndarray, ints("words")]
     slot: Annotated[np.ndarray, of(np.int32, "places")]

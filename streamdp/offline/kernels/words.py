@@ -50,7 +50,7 @@ def hold_words(store: WordStore, slot: int, i: int) -> None:
             types += is_type(terms, w)
         gained += gain(terms, w, count, store.held[q])
         store.held[q] += count
-        tokens += count
+        tokens += count * is_type(terms, w)
     store.types[slot], store.tokens[slot] = types, tokens
     store.log_h[slot] += gained + whole(terms, tokens, types) - before
 
@@ -71,7 +71,7 @@ def remove_words(store: WordStore, slot: int, i: int) -> None:
             store.slot[q], store.held[q] = store.slot[last], store.held[last]
             store.length[w] -= 1
             types -= is_type(terms, w)
-        tokens -= count
+        tokens -= count * is_type(terms, w)
     store.types[slot], store.tokens[slot] = types, tokens
     store.log_h[slot] += whole(terms, tokens, types) - before - lost
     store.size[slot] -= 1
@@ -85,7 +85,7 @@ def alone(terms: Any, words: np.ndarray, counts: np.ndarray, first: int, last: i
     total, tokens, types = 0.0, 0, 0
     for p in range(first, last):
         total += gain(terms, words[p], counts[p], 0)
-        tokens += counts[p]
+        tokens += counts[p] * is_type(terms, words[p])
         types += is_type(terms, words[p])
     return total + whole(terms, tokens, types)
 
@@ -111,7 +111,7 @@ def score_tokens(
         w, count = words[p], counts[p]
         fresh, counted = gain(terms, w, count, 0), is_type(terms, w)
         anew += fresh
-        tokens += count
+        tokens += count * counted
         more += counted
         for q in range(store.start[w], store.start[w] + store.length[w]):
             slot = store.slot[q]
