@@ -19,6 +19,7 @@ from streamdp.answers.listing import ClusterList
 from streamdp.beam.looks.adapt import Adapted
 from streamdp.beam.search import BeamSearch
 from streamdp.encode.batch import Labelled
+from streamdp.encode.embedding import load_embedding
 from streamdp.encode.encoders import Encoder, check_order, order_of, tokenizer_of
 from streamdp.encode.order import Lateness, Ready, ReorderBuffer
 from streamdp.encode.rows import Rows
@@ -31,6 +32,7 @@ from streamdp.records.erased import Erased
 from streamdp.records.frames import rows_of
 from streamdp.settings import Settings
 from streamdp.settings.blueprint import Blueprint
+from streamdp.settings.load import UNNAMED
 from streamdp.state.corrections import Correction
 from streamdp.state.migrate import parts_of, stamped, upgraded
 from streamdp.state.retained import Retained
@@ -77,6 +79,8 @@ class Engine(OneThreadAtATime, but=("advance", "score", "search")):
         self._blueprint = Blueprint.of(settings, prior, likelihood)
         self.settings = settings = self._blueprint.settings
         tokenizer_of(settings)  # what is wrong is said now, not at the first record
+        if settings.embed is not None and not settings.embed.startswith(UNNAMED):
+            load_embedding(settings.embed)
         self._order, self._rows = order_of(settings), Rows(settings)
         self._stream = self._stream_of(self._blueprint, self._order, final_only=final_only)
         self._stream.with_events = self._stream.remember_ended = with_events

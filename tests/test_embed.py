@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 import numpy as np
 import pytest
-from commands import assignments, succeed
+from commands import assignments, fail, go_on_killed, start, succeed, wait_for_size
 from serving import Served
 from tables_of_vectors import write_folder
 
@@ -22,8 +22,12 @@ from streamdp.decode.decoder import Decoder
 from streamdp.decode.texts import TextReader
 from streamdp.encode.embedding import load_embedding
 from streamdp.errors import ConfigError
+from streamdp.likelihoods import HierarchicalPitmanYor
+from streamdp.priors import CRP
+from streamdp.records import Raw
 from streamdp.records.columns import Texts
-from streamdp.records.raws import Raw, Raws
+from streamdp.records.raws import Raws
+from streamdp.sharding import shard_settings
 
 KINDS = (
     (("refund", "money", "back"), ("want", "please", "card")),
@@ -307,3 +311,91 @@ def test_what_is_said_of_words_is_meant_of_them(settings: Settings, more: dict[s
     first = Engine(settings).advance(texts).assignments
     second = Engine(msgspec.structs.replace(settings, **more)).advance(texts).assignments
     assert [a.log_predictive for a in first] != [a.log_predictive for a in second]
+
+
+# ---------------------------------------------------------------- where texts come from
+
+
+def test_texts_are_answered_alike_wherever_they_come_from(tmp_path: Path, table_folder: Path) -> None:
+    texts = tickets(300)
+    write(tmp_path / "in.jsonl", texts)
+    lines = (tmp_path / "in.jsonl").read_text("utf-8").splitlines(keepends=True)
+    (tmp_path / "folder").mkdir()
+    for i in range(3):
+        (tmp_path / "folder" / f"{i}.jsonl").write_text("".join(lines[100 * i : 100 * i + 100]), "utf-8")
+    rows = "".join(f'{1e9 + 60.0 * i},"{text}"\n' for i, text in enumerate(texts))
+    (tmp_path / "in.csv").write_text("time,text\n" + rows, "utf-8")
+    (tmp_path / "in.txt").write_text("".join(f"{text}\n" for text in texts), "utf-8")
+
+    def answers(*source: str, stdin: bytes = b"", times: bool = True) -> list[dict[str, Any]]:
+        run = ("consume", *source, "--embed", str(table_folder), "--output", "-")
+        found = assignments(succeed(tmp_path, *run, stdin=stdin))
+        return [
+            {k: v for k, v in line.items() if k != "position" and (times or k != "time")} for line in found
+        ]
+
+    expected = answers("in.jsonl")
+    assert len({line["seq"] for line in expected}) == 300
+    assert {line["cluster"] for line in expected} > {0, 1, 2}
+    assert answers("in.csv") == expected
+    assert answers("folder") == expected
+    assert answers("-", stdin="".join(lines).encode()) == expected
+    assert answers("in.jsonl", "--max-lateness", "1") == expected  # records, one by one
+    undated = [{k: v for k, v in line.items() if k != "time"} for line in expected]
+    assert answers("in.txt", times=False) == undated
+    plain = succeed(tmp_path, "consume", "in.jsonl", "--output", "-")
+    assert [line["log_predictive"] for line in assignments(plain)] != [e["log_predictive"] for e in expected]
+
+
+def test_sigkill_at_any_moment_changes_no_byte(tmp_path: Path, table_folder: Path) -> None:
+    quiet, killed = tmp_path / "quiet", tmp_path / "killed"
+    for folder in (quiet, killed):
+        folder.mkdir()
+        write(folder / "in.jsonl", tickets(2_000))
+    run = ("consume", "--file", "in.jsonl", "--state", "state", "--output", "out", "--snapshot-every", "300")
+    run = (*run, "--embed", str(table_folder))
+    succeed(quiet, *run)
+    process = start(killed, *run)
+    assert wait_for_size(process, killed / "out", 1000)
+    process.kill()
+    process.wait()
+    go_on_killed(killed, *run)
+    assert (killed / "out").read_bytes() == (quiet / "out").read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        (("--normalise",), "embed is for plain texts: leave it out, or"),
+        (("--vector-field", "v"), "embed is for plain texts: leave it out, or"),
+        (("--texts", "text"), "embed is for plain texts: leave it out, or"),
+        (("--fields", "a"), "embed is for plain texts: leave it out, or"),
+        (("--likelihood", "template"), "embed has no meaning with the template likelihood"),
+        (("--format", "log"), "embed has no meaning with the template likelihood"),
+        (
+            ("--likelihood", "hierarchical-dirichlet"),
+            "embed goes with the hierarchical-pitman-yor likelihood",
+        ),
+        (("--likelihood", "gaussian"), "the gaussian likelihood is for vectors"),
+        (("--embed", "nowhere"), "embed: there is no folder nowhere"),
+        (("--embed", "nowhere:at_all"), "embed: nowhere:at_all cannot be imported"),
+        (("--beta", "1"), "beta has no meaning with the hierarchical-pitman-yor likelihood"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else " ".join(value),
+)
+def test_what_does_not_go_with_an_embedding_is_one_line(
+    tmp_path: Path, table_folder: Path, flags: tuple[str, ...], said: str
+) -> None:
+    write(tmp_path / "in.jsonl", tickets(10))
+    run = ("consume", "in.jsonl", "--output", "out", "--state", "state")
+    code, line = fail(tmp_path, *run, "--embed", str(table_folder), *flags)
+    assert (code, said in line) == (78, True), line
+    assert not (tmp_path / "out").exists()
+    with pytest.raises(ConfigError, match="embed: a merger knows clusters by their words"):
+        shard_settings(Settings(embed=str(table_folder)), 2)
+
+
+def test_a_family_of_ones_own_has_no_embedding(settings: Settings) -> None:
+    with pytest.raises(ConfigError, match="embed goes with the hierarchical-pitman-yor likelihood alone"):
+        Engine(settings, likelihood=HierarchicalPitmanYor())
+    assert Engine(settings, likelihood="hierarchical-pitman-yor", prior=CRP()).advance(tickets(9)).lines
