@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import importlib.util
 import itertools
@@ -11,7 +12,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -37,24 +38,6 @@ class EmbeddingError(ConfigError):
 
     def __init__(self, message: str, code: Exit = Exit.CONFIG) -> None:
         super().__init__(f"embed: {message}", code)
-
-
-class Embedding(Protocol):
-    """What gives texts their vectors: its ``name`` as the user wrote it; the hash of its table, if any.
-
-    A row with a NaN is the fault of a function, but of a table a text without a known token.
-    """
-
-    name: str
-    digest: str
-    from_function: bool
-
-    @property
-    def dimension(self) -> int:
-        """Numbers of a vector, D."""
-
-    def rows(self, texts: Sequence[str]) -> np.ndarray:
-        """Their vectors, shape (n, D), float32, neither centred nor scaled."""
 
 
 def load_embedding(name: str) -> Embedding:
@@ -159,7 +142,7 @@ class TableEmbedding:
         return int(self._vectors.shape[1])
 
     def rows(self, texts: Sequence[str]) -> np.ndarray:
-        """Their vectors; NaN for a text without a known token."""
+        """Their vectors, shape (n, D), float32; NaN for a text without a known token."""
         whole = [text[: self._longest].encode("utf-8", "replace").decode() for text in texts]
         read = self._tokenizer.encode_batch_fast(whole, add_special_tokens=False)
         tokens = [each.ids for each in read]
@@ -235,6 +218,9 @@ class StoredEmbedding:
         return rows
 
 
+Embedding = TableEmbedding | FunctionEmbedding | StoredEmbedding
+"""What gives texts vectors. A NaN is a text without a known token where it is a table, else a fault."""
+
 _table = lru_cache(maxsize=4)(TableEmbedding)
 _of_function = lru_cache(maxsize=4)(FunctionEmbedding)  # one for all engines, which knows what is kept
 
@@ -284,12 +270,8 @@ def _fetched(name: str) -> Path:
         raise EmbeddingError(f"there is no folder {name}: name {known} (streamdp embed lists what is here)")
     parts: dict[str, Any] = {"repo_id": name, "allow_patterns": _FETCHED}
     try:
-        folder = Path(hub.snapshot_download(**parts, local_files_only=True))
-        if any(folder.rglob("model.safetensors")):
-            return folder
-    except OSError:
-        pass
-    try:
+        with contextlib.suppress(OSError):
+            return Path(hub.snapshot_download(**parts, local_files_only=True))
         size = sum(file.file_size for file in hub.snapshot_download(**parts, dry_run=True)) / 2**20
         _log.warning("embed: fetching %s from Hugging Face, %.0f MiB", name, size)
         return Path(hub.snapshot_download(**parts))
