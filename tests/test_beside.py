@@ -126,9 +126,9 @@ def tickets(n: int, seed: int = 0, lacking: float = 0.1) -> list[dict[str, Any]]
 def test_a_vector_tells_apart_what_words_do_not() -> None:
     records = tickets(600, lacking=0.0)
     truth = [i % 3 for i in range(600)]
-    more = {"concentration": 3.0, "vector_weight": 1.0}
+    more = {"concentration": 10.0, "vector_weight": 1.0}
     with_it = newest(Engine(Settings(texts=("title",), vector_field="embedding", **more)), records)
-    without = newest(Engine(Settings(texts=("title",), concentration=3.0)), records)
+    without = newest(Engine(Settings(texts=("title",), concentration=10.0)), records)
     assert agreement(with_it, truth).nmi > 0.8 > 0.3 > agreement(without, truth).nmi
 
 

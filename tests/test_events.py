@@ -115,7 +115,7 @@ def test_events_do_not_wait_for_final_answers(more: dict[str, Any]) -> None:
 
 
 def test_asking_for_events_changes_nothing_else() -> None:
-    settings, maker = case("window")
+    settings, maker = case("window", base_concentration=30.0)
     records = maker(200, 6)
     told, silent = Engine(settings, with_events=True), Engine(settings)
     with_events, without = feed(told, records), feed(silent, records)

@@ -117,8 +117,9 @@ def build_likelihood(settings: Settings, moments: Moments | None) -> Likelihood:
     _refuse_unused(settings, _settings_of(True) | _settings_of(False), meant, f"the {kind} likelihood")
     given = {found.settings[name]: value for name, value in _given(settings, found.settings).items()}
     if kind == CATEGORICAL and settings.texts:
-        alone = not (settings.fields or settings.numbers)
-        usual = HierarchicalPitmanYor.escape if alone else ESCAPE_AMONG_FIELDS
+        among = settings.fields or settings.numbers
+        usual = ESCAPE_AMONG_FIELDS if among else HierarchicalPitmanYor.escape
+        usual = Categorical.escape if beside else usual
         given["text"] = HierarchicalPitmanYor.automatic({"escape": given.get("escape", usual)})
     if beside and moments is not None:
         given |= _vector_beside(settings, moments)
