@@ -11,10 +11,12 @@ has learned all records. Texts are in ``benchmarks.strange_texts``.
 from __future__ import annotations
 
 import argparse
+import sys
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+import numba
 import numpy as np
 from threadpoolctl import threadpool_limits
 
@@ -173,6 +175,7 @@ def row(name: str, data: Sequence[Data | Texts], clusterers: Mapping[str, Cluste
         ratio = np.median([each.ratio for each in scores])
         means = np.mean(scores, axis=0)[1 if isinstance(data[0], Data) else 0 : 2]
         cells.append(f"{' / '.join(f'{mean:.3f}' for mean in means)} ({ratio:.1f})")
+    print(*cells, sep="; ", file=sys.stderr, flush=True)
     return tuple(cells)
 
 
@@ -183,7 +186,8 @@ def main() -> None:
     parser.add_argument("--only", nargs="+", choices=list(ALL | OF_TEXTS), help="who takes part")
     parser.add_argument("--of", nargs="+", choices=("vectors", "texts"), default=("vectors", "texts"))
     options = parser.parse_args()
-    warnings.filterwarnings("ignore", message=".*did not converge")
+    warnings.filterwarnings("ignore")
+    numba.set_num_threads(1)
     found: dict[str, tuple[Mapping[str, Sequence[Data | Texts]], Mapping[str, Clusterer]]] = {}
     if "vectors" in options.of:
         found["ARI (clusters found for each true one)"] = sets(options.half), ALL
