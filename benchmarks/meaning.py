@@ -168,19 +168,16 @@ def _place(row: tuple[str, ...], corpora: dict[str, list[Document]]) -> tuple[in
 # ---------------------------------------------------------------- cost
 
 
-def alone(texts: list[str], model: str) -> tuple[float, float]:
-    """CPU microseconds that the vector of a text takes, and those of loading the model."""
+def alone(texts: list[str], model: str) -> float:
+    """CPU microseconds that the vector of a text takes."""
     from streamdp.encode.embedding import load_embedding
 
-    load_embedding(model)  # imports
-    started = time.process_time()
     table = load_embedding(model)
-    loaded = time.process_time() - started
     table.rows(texts[:HEAD])
     started = time.process_time()
     for start in range(0, len(texts), CHUNK):
         table.rows(texts[start : start + CHUNK])
-    return 1e6 * (time.process_time() - started) / len(texts), 1e6 * loaded
+    return 1e6 * (time.process_time() - started) / len(texts)
 
 
 def costs(name: str, corpus: Sequence[Document], model: str | None) -> tuple[str, ...]:
@@ -197,12 +194,10 @@ def costs(name: str, corpus: Sequence[Document], model: str | None) -> tuple[str
         )
         used = child_used([*command, *more], env=clean_environment())
         size = sum(file.stat().st_size for file in state.rglob("*") if file.is_file())
-    vector, loaded = (0.0, 0.0) if model is None else alone([d.text for d in corpus], model)
-    in_all = sum(taken.values()) - loaded / len(corpus)
-    encoding = taken["encode"] - vector - loaded / len(corpus)
-    rest = in_all - vector - encoding - taken["kernel"] - taken["looks"]
-    parts = (vector, encoding, taken["kernel"], taken["looks"], rest, in_all)
-    figures = (*(f"{us:.1f}" for us in parts), f"{loaded / 1e6:.2f}")
+    vector = 0.0 if model is None else alone([d.text for d in corpus], model)
+    parts = (vector, taken["encode"] - vector, taken["kernel"], taken["looks"])
+    in_all = sum(taken.values())
+    figures = (f"{us:.1f}" for us in (*parts, in_all - sum(parts), in_all))
     return f"{name}, {model or 'words'}", *figures, f"{used.peak:.0f}", f"{size / 1e6:.2f}"
 
 
