@@ -27,7 +27,9 @@ from streamdp.priors import CRP
 from streamdp.records import Raw
 from streamdp.records.columns import Texts
 from streamdp.records.raws import Raws
+from streamdp.reports.source import open_state
 from streamdp.sharding import shard_settings
+from streamdp.state.corrections import Correction
 
 KINDS = (
     (("refund", "money", "back"), ("want", "please", "card")),
@@ -165,8 +167,6 @@ def test_a_function_that_a_state_names_is_not_imported_to_read_it(
 
 
 def test_a_state_without_its_function_answers_no_texts(of_function: Path) -> None:
-    from streamdp.reports.source import open_state
-
     _, engine = open_state(of_function / "state")
     assert engine.stories()[0].size > 20
     with pytest.raises(ConfigError, match="names evil:topics, which is imported only if you name it too"):
@@ -336,7 +336,7 @@ def test_texts_are_answered_alike_wherever_they_come_from(tmp_path: Path, table_
 
     expected = answers("in.jsonl")
     assert len({line["seq"] for line in expected}) == 300
-    assert {line["cluster"] for line in expected} > {0, 1, 2}
+    assert {line["cluster"] for line in expected} >= {0, 1, 2}
     assert answers("in.csv") == expected
     assert answers("folder") == expected
     assert answers("-", stdin="".join(lines).encode()) == expected
@@ -399,3 +399,59 @@ def test_a_family_of_ones_own_has_no_embedding(settings: Settings) -> None:
     with pytest.raises(ConfigError, match="embed goes with the hierarchical-pitman-yor likelihood alone"):
         Engine(settings, likelihood=HierarchicalPitmanYor())
     assert Engine(settings, likelihood="hierarchical-pitman-yor", prior=CRP()).advance(tickets(9)).lines
+
+
+# ---------------------------------------------------------------- erasing, corrections
+
+
+def test_an_erased_record_has_no_words_and_no_vector_left(tmp_path: Path, table_folder: Path) -> None:
+    texts = tickets(120)
+    texts[70] = "refund late password zebra"
+    write(tmp_path / "in.jsonl", texts)
+    run = ("consume", "in.jsonl", "--state", "state", "--output", "out", "--snapshot-keep", "1")
+    succeed(tmp_path, *run, "--embed", str(table_folder), "--store", "store.db")
+
+    def left() -> tuple[Engine, bytes, Any]:
+        _, engine = open_state(tmp_path / "state")
+        held = engine.retained()
+        assert held is not None
+        assert held.batch.vectors is not None
+        return engine, b"".join(path.read_bytes() for path in (tmp_path / "state").iterdir()), held.batch
+
+    _, files, before = left()
+    vector = before.vectors[70]
+    assert not np.isnan(vector).any()
+    assert b"zebra" in files
+    assert vector.tobytes() in files
+    shutil.move(tmp_path / "in.jsonl", tmp_path / "gone.jsonl")
+    succeed(tmp_path, "erase", "state", "out", "store.db", "--seq", "70")
+    engine, files, after = left()
+    assert np.isnan(after.vectors[70]).all()
+    assert vector.tobytes() not in files
+    assert b"zebra" not in files
+    assert after.words[after.offsets[70] : after.offsets[71]].tolist() == [0]
+    others = np.arange(120) != 70
+    np.testing.assert_array_equal(after.vectors[others], before.vectors[others])
+    assert after.counts[after.offsets[71] :].tolist() == before.counts[before.offsets[71] :].tolist()
+    assert engine.finish().lines is not None
+    write(tmp_path / "in.jsonl", [*["gone"] * 120, *tickets(60, 2)])
+    succeed(tmp_path, "state", "verify", "state")
+    succeed(tmp_path, "refine", "state", "--budget", "2")
+
+
+def test_corrections_by_hand_hold(settings: Settings) -> None:
+    settings = msgspec.structs.replace(settings, second_look=100, retain=1024)
+    engine = Engine(settings, with_events=True)
+    engine.advance(tickets(150))
+    first, second, *_ = (story.label for story in engine.stories())
+    engine.correct(Correction(what="rename", stories=(first,), title="Money back"))
+    engine.correct(Correction(what="merge", stories=(first, second)))
+    found = Engine.loads(engine.dumps(), settings, with_events=True)
+    engine.advance(tickets(700, 3))
+    found.advance(tickets(700, 3))
+    assert found.dumps() == engine.dumps()
+    held = engine.retained()
+    assert held is not None
+    joined = set(held.labels[:150].tolist())
+    assert (first in joined) + (second in joined) == 1
+    assert "Money back" in {story.title for story in engine.stories()}
