@@ -34,6 +34,11 @@ def categories(n: int, seed: int) -> list[Record]:
     return made
 
 
+def letters_of(some: list[str]) -> list[list[float]]:
+    """Vectors of texts, which say how often each has some letters."""
+    return [[float(text.count(letter)) for letter in "aeiou"] for text in some]
+
+
 WORDS: dict[str, Any] = {"likelihood": "hierarchical-pitman-yor"}
 DIRICHLET: dict[str, Any] = {"likelihood": "hierarchical-dirichlet"}
 CASES: dict[str, tuple[dict[str, Any], Maker]] = {
@@ -56,6 +61,11 @@ CASES: dict[str, tuple[dict[str, Any], Maker]] = {
     "flat": ({"likelihood": "dirichlet-multinomial", "prior": "crp", "max_undecided": 9}, texts),
     "nothing retained": ({"prior": "crp", "retain": 0, "slack": 4.0}, texts),
     "categories": ({"prior": "crp"}, categories),
+    "embedded": ({"prior": "crp", "embed": "engine_cases:letters_of"}, texts),
+    "embedded window": (
+        {"decay": "window", "decay_scale": 7.0, "concentration": 1.0, "embed": "engine_cases:letters_of"},
+        texts,
+    ),
     "vectors": ({"warmup": 20, "prior": "crp"}, vectors),
     "vectors greedy": ({"warmup": 20, "beam": 1, "forget": 0.95}, vectors),
     "vectors retiring": ({"warmup": 10, "prior": "crp", "retire_after": 6, "retain": 20}, vectors),

@@ -23,6 +23,7 @@ from streamdp.decode.texts import TextReader
 from streamdp.encode.embedding import load_embedding
 from streamdp.errors import ConfigError
 from streamdp.likelihoods import HierarchicalPitmanYor
+from streamdp.offline.chain import recount
 from streamdp.priors import CRP
 from streamdp.records import Raw
 from streamdp.records.columns import Texts
@@ -455,3 +456,39 @@ def test_corrections_by_hand_hold(settings: Settings) -> None:
     joined = set(held.labels[:150].tolist())
     assert (first in joined) + (second in joined) == 1
     assert "Money back" in {story.title for story in engine.stories()}
+
+
+# ---------------------------------------------------------------- against what is known to be right
+
+
+@pytest.mark.parametrize("more", [{}, REFINED, {"prior": "crp", "beam": 1}], ids=["plain", "refined", "crp"])
+def test_answers_are_those_of_a_text_field_and_a_vector_field(
+    settings: Settings, more: dict[str, Any]
+) -> None:
+    """Whose search agrees with a naive one, and whose likelihood with quadrature."""
+    settings = msgspec.structs.replace(settings, vector_weight=0.4, **more)
+    fields = msgspec.structs.replace(settings, embed=None, texts=("text",), vector_field="vector")
+    texts, found, expected = tickets(1100), Engine(settings), Engine(fields)
+    assert settings.embed is not None
+    rows = load_embedding(settings.embed).rows(texts).astype(float).tolist()
+    records = [
+        {"text": t, "vector": v} if v[0] == v[0] else {"text": t} for t, v in zip(texts, rows, strict=True)
+    ]
+    ours, theirs = found.advance(texts).assignments, expected.advance(records).assignments
+    assert [(a.seq, a.cluster, a.revision) for a in ours] == [(a.seq, a.cluster, a.revision) for a in theirs]
+    for name in ("probability", "new_probability", "log_predictive", "novelty"):
+        pairs = [[getattr(a, name) for a in each] for each in (ours, theirs)]
+        np.testing.assert_allclose(*pairs, atol=2e-4)
+    assert found.log_joint == pytest.approx(expected.log_joint)
+    assert {c.size for c in found.clusters()} == {c.size for c in expected.clusters()}
+
+
+def test_a_set_has_the_base_measure_of_its_words(settings: Settings) -> None:
+    plan, texts = Plan(method="beam"), tickets(90)
+    found = fit(texts, settings, plan)
+    plain = fit(texts, Settings(beam=4, prior=found.problem.settings.prior), plan)
+    chain = plain.problem.chain(0, found.labels)
+    recount([chain])
+    assert found.solution.chain.base is not None
+    assert chain.base is not None
+    np.testing.assert_allclose(-found.solution.chain.base[2:], chain.base)

@@ -17,6 +17,7 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 from algebra import weights
@@ -43,6 +44,7 @@ class Model(ABC):
 
     likelihood: Any
     width: int
+    base: np.ndarray | None = None
 
     @abstractmethod
     def parameters(self, members: np.ndarray, rng: Random) -> Any:
@@ -116,7 +118,37 @@ class Words(Model):
         return Data.of_words([(w, row[w]) for w, row in zip(held, x, strict=True)])
 
 
-MODELS: dict[str, Model] = {"normal": Normal(), "gamma": NormalGamma(), "bits": Bits(), "words": Words()}
+class ValueAndDirection(Model):
+    """A field of three values, and a direction in the plane beside it."""
+
+    likelihood = lk.Categorical(0.5, vector=lk.VonMisesFisher(2, 3.0))
+    width = 3
+    base = np.array([0.0, -3.0, 1.0, 1.0, 1.0])
+
+    def parameters(self, members: np.ndarray, rng: Random) -> Any:
+        counts = np.bincount(members[:, 0].astype(int), minlength=3)
+        x, y = members[:, 1:].sum(axis=0)
+        kappa = float(np.mean(self.likelihood.vector.concentration))
+        angle = rng.vonmises(math.atan2(y, x), kappa * math.hypot(x, y))
+        return rng.dirichlet(self.likelihood.beta + counts), angle, kappa
+
+    def record(self, i: int, parameters: Any, rng: Random) -> np.ndarray:
+        shares, mean, kappa = parameters
+        angle = rng.vonmises(mean, kappa)
+        return np.array([rng.choice(3, p=shares), math.cos(angle), math.sin(angle)])
+
+    def data(self, x: np.ndarray) -> Data:
+        pairs = [(np.array([0, 1, 2 + int(value)]), np.ones(3, np.int64)) for value in x[:, 0]]
+        return msgspec.structs.replace(Data.of_words(pairs), vectors=x[:, 1:].astype(np.float32))
+
+
+MODELS: dict[str, Model] = {
+    "normal": Normal(),
+    "gamma": NormalGamma(),
+    "bits": Bits(),
+    "words": Words(),
+    "beside": ValueAndDirection(),
+}
 PRIORS: dict[str, Any] = {"crp": pr.CRP(1.2), "pitman_yor": pr.PitmanYor(0.7, 0.3)}
 
 
@@ -188,7 +220,8 @@ def gaps(
     labels = clustering(PRIORS[prior], rng)
     x, rows = records(model, labels, rng), []
     for step in range(STEPS):
-        chain = Chain(model.data(x), likelihood or model.likelihood, told or PRIORS[prior], labels, seed=step)
+        own, data = likelihood or model.likelihood, model.data(x)
+        chain = Chain(data, own, told or PRIORS[prior], labels, seed=step, base=model.base)
         make()(chain)
         labels = chain.labels
         x = records(model, labels, rng, x)
@@ -218,6 +251,7 @@ OTHERS = {
     "gamma": {"scale": (2.0, 4.0)},
     "bits": {"a": 1.0},
     "words": {"beta": 1.6},
+    "beside": {"vector": lk.VonMisesFisher(2, 12.0)},
 }
 
 
