@@ -492,3 +492,35 @@ def test_a_set_has_the_base_measure_of_its_words(settings: Settings) -> None:
     assert found.solution.chain.base is not None
     assert chain.base is not None
     np.testing.assert_allclose(-found.solution.chain.base[2:], chain.base)
+
+
+# ---------------------------------------------------------------- check, config
+
+
+def test_check_recommends_an_embedding_of_texts_and_of_nothing_else(
+    tmp_path: Path, table_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(tmp_path / "in.jsonl", tickets(30))
+    better = "--embed wordllama counts their meaning beside their words (about 50 us of CPU a text"
+    monkeypatch.setattr("streamdp.cli.config.names_here", lambda: iter([]))
+    said = succeed(tmp_path, "check", "in.jsonl").decode()
+    assert f"pip install wordllama, and {better}" in said
+    monkeypatch.setattr("streamdp.cli.config.names_here", lambda: iter(["wordllama"]))
+    said = succeed(tmp_path, "check", "in.jsonl").decode()
+    assert f"\nbetter: {better}" in said
+    said = succeed(tmp_path, "check", "in.jsonl", "--embed", str(table_folder)).decode()
+    assert f"; beside them their meaning, by {table_folder}" in said
+    (tmp_path / "vectors.jsonl").write_text('{"vector": [1, 2]}\n' * 3, "utf-8")
+    (tmp_path / "app.log").write_text("2026-01-05 10:00:00 INFO started\n" * 9, "utf-8")
+    others = (
+        ("vectors.jsonl",),
+        ("app.log",),
+        ("in.jsonl", "--texts", "text"),
+        ("in.jsonl", "--fields", "text"),
+    )
+    assert "better:" not in said
+    for arguments in others:
+        assert b"better:" not in succeed(tmp_path, "check", *arguments)
+    assert b"# vector beside them: VonMisesFisher" in succeed(
+        tmp_path, "config", "--embed", str(table_folder)
+    )
