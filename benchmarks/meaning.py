@@ -273,17 +273,7 @@ def contender(who: str, texts: Texts) -> Found:
 def measure_costs(corpora: dict[str, list[Document]], model: str) -> None:
     """Print costs without the model and with it."""
     rows = [costs(name, corpus, each) for name, corpus in corpora.items() for each in (None, model)]
-    parts = (
-        "model",
-        "rest of encoding",
-        "search",
-        "looks",
-        "all else",
-        "in all",
-        "loading, s",
-        "MiB",
-        "state, MB",
-    )
+    parts = ("model", "rest of encoding", "search", "looks", "all else", "in all", "MiB", "state, MB")
     show("CPU us a record by stage, without start-up", ("", *parts), rows)
 
 
