@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -28,12 +29,12 @@ def table(dimension: int = 4, seed: int = 0) -> np.ndarray:
     return np.random.default_rng(seed).normal(size=(len(WORDS), dimension)).astype(np.float32)
 
 
-def tokenizer() -> Tokenizer:
+def tokenizer(words: Sequence[str] = WORDS) -> Tokenizer:
     """Of words in lower case, with settings of batches that nobody here wants."""
-    made = Tokenizer(models.WordLevel({word: i for i, word in enumerate(WORDS)}, unk_token="[UNK]"))
+    made = Tokenizer(models.WordLevel({word: i for i, word in enumerate(words)}, unk_token="[UNK]"))
     made.normalizer = normalizers.Lowercase()
     made.pre_tokenizer = pre_tokenizers.Whitespace()
-    made.enable_padding(pad_id=1, pad_token="refund")
+    made.enable_padding(pad_id=1, pad_token=words[1])
     made.enable_truncation(3)
     return made
 
@@ -42,12 +43,13 @@ def write_folder(
     folder: Path,
     vectors: np.ndarray | None = None,
     config: dict[str, object] | None = None,
+    words: Sequence[str] = WORDS,
     **more: np.ndarray,
 ) -> Path:
-    """Write a folder as model2vec reads it."""
+    """Write a folder as model2vec reads it; ``words`` are as many as WORDS."""
     folder.mkdir(parents=True)
     save_file({"embeddings": table() if vectors is None else vectors} | more, folder / "model.safetensors")
-    tokenizer().save(str(folder / "tokenizer.json"))
+    tokenizer(words).save(str(folder / "tokenizer.json"))
     (folder / "config.json").write_text(json.dumps({"model_type": "model2vec"} | (config or {})), "utf-8")
     return folder
 

@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,7 @@ from commands import call, environment, succeed, write_headlines
 from feeds import Told, nothing
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, Row, SparkSession
+from tables_of_vectors import write_folder
 
 from streamdp import Engine, Record, Settings
 from streamdp.errors import ConfigError, StreamdpError
@@ -88,9 +90,9 @@ def _write(path: Path, records: list[dict[str, Any]]) -> None:
     path.write_text("".join(json.dumps(record) + "\n" for record in records))
 
 
-def expected(stream: Path, tenant: str, *, finish: bool) -> Told:
+def expected(stream: Path, tenant: str, settings: Settings = SETTINGS, *, finish: bool) -> Told:
     """What an engine says of one tenant's records."""
-    engine, intake = Engine(SETTINGS, with_events=True), Intake(SETTINGS)
+    engine, intake = Engine(settings, with_events=True), Intake(settings)
     lines = (stream / f"{tenant}.jsonl").read_bytes().splitlines()
     _, records = intake.take(Given(line, (n,), None, 0, 0, None) for n, line in enumerate(lines))
     answers = nothing()
@@ -240,6 +242,21 @@ def test_each_key_is_answered_as_a_stream_of_its_own(spark: SparkSession, stream
         answers = expected(stream, tenant, finish=False)
         assert len(answers.rejects) > 3
         assert_same(rows.where(rows.tenant == tenant).collect(), answers)
+
+
+def test_texts_have_their_embedding_in_every_worker(
+    spark: SparkSession, stream: Path, tmp_path: Path
+) -> None:
+    """Of a table that knows a few words of the stream."""
+    lines = (stream / "all.jsonl").read_text().splitlines()
+    words = Counter(word for line in lines for word in json.loads(line)["text"].lower().split())
+    known = ["[UNK]", *(word for word, _ in words.most_common(100)[-8:])]
+    table = write_folder(tmp_path / "table", words=known)
+    settings = msgspec.structs.replace(SETTINGS, embed=str(table))
+    found = streamed(spark, stream, tmp_path, settings)
+    answers = expected(stream, TENANTS[1], settings, finish=False)
+    assert_same(found.where(f"tenant = '{TENANTS[1]}'").collect(), answers)
+    assert answers.lines != expected(stream, TENANTS[1], finish=False).lines
 
 
 def test_rows_without_the_key_are_rejects(spark: SparkSession, stream: Path, tmp_path: Path) -> None:
@@ -450,6 +467,11 @@ def test_a_key_that_nothing_comes_for_is_forgotten(spark: SparkSession, tmp_path
             "timestamp_format",
         ),
         ("tenant string, text string, time double", {"key": "tenant", "settings": Settings(beam=0)}, "beam"),
+        (
+            "tenant string, text string, time double",
+            {"key": "tenant", "settings": Settings(embed="nowhere")},
+            "there is no folder nowhere",
+        ),
     ],
 )
 def test_what_cannot_be_clustered_is_said_before_the_query_begins(
