@@ -126,9 +126,9 @@ def tickets(n: int, seed: int = 0, lacking: float = 0.1) -> list[dict[str, Any]]
 def test_a_vector_tells_apart_what_words_do_not() -> None:
     records = tickets(600, lacking=0.0)
     truth = [i % 3 for i in range(600)]
-    more = {"concentration": 10.0, "vector_weight": 1.0}
-    with_it = newest(Engine(Settings(texts=("title",), vector_field="embedding", **more)), records)
-    without = newest(Engine(Settings(texts=("title",), concentration=10.0)), records)
+    more: dict[str, Any] = {"texts": ("title",), "concentration": 10.0, "base_escape": 1.0}
+    with_it = newest(Engine(Settings(vector_field="embedding", vector_weight=1.0, **more)), records)
+    without = newest(Engine(Settings(**more)), records)
     assert agreement(with_it, truth).nmi > 0.8 > 0.3 > agreement(without, truth).nmi
 
 
@@ -275,7 +275,7 @@ def test_what_is_compared_is_the_joint_given_older_records() -> None:
 
 def test_a_set_is_fitted() -> None:
     settings = Settings(texts=("title",), vector_field="embedding", vector_weight=1.0)
-    found = fit(tickets(150, lacking=0.0), settings)
+    found = fit(tickets(150, 2, lacking=0.0), settings)
     assert agreement(found.labels, [i % 3 for i in range(150)]).nmi > 0.6
 
 

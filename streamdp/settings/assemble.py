@@ -119,7 +119,6 @@ def build_likelihood(settings: Settings, moments: Moments | None) -> Likelihood:
     if kind == CATEGORICAL and settings.texts:
         among = settings.fields or settings.numbers
         usual = ESCAPE_AMONG_FIELDS if among else HierarchicalPitmanYor.escape
-        usual = Categorical.escape if beside else usual
         given["text"] = HierarchicalPitmanYor.automatic({"escape": given.get("escape", usual)})
     if beside and moments is not None:
         given |= _vector_beside(settings, moments)
