@@ -23,6 +23,7 @@ from broker.topics import contents, make_topic, produce
 from commands import call, command, environment, fail, start, succeed, wait_for, write_headlines
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 from pages import ROOT, blocks
+from tables_of_vectors import write_folder
 
 import streamdp
 from streamdp.state.corrections import CorrectionsFile
@@ -63,6 +64,21 @@ def test_a_topic_gives_what_the_file_gives(filled: tuple[str, str, Path], tmp_pa
     assert without_positions(tmp_path / "out") == without_positions(folder / "out")
     first = json.loads((tmp_path / "out").read_bytes().splitlines()[5])
     assert first["position"] == {"topic": topic, "partition": 5 % PARTITIONS, "offset": 5 // PARTITIONS}
+
+
+def test_texts_of_a_topic_have_their_embedding(broker: Any, tmp_path: Path) -> None:
+    write_folder(tmp_path / "tiny")
+    texts = [f"{'refund money' if i % 2 else 'parcel late'} number {i % 7}" for i in range(300)]
+    lines = [json.dumps({"text": text, "time": 60.0 * i}).encode() for i, text in enumerate(texts)]
+    (tmp_path / "in.jsonl").write_bytes(b"\n".join(lines) + b"\n")
+    topic = make_topic(broker.bootstrap, 2)
+    produce(broker.bootstrap, topic, [(i % 2, line) for i, line in enumerate(lines)])
+    with_it = ("--embed", "tiny")
+    succeed(tmp_path, "consume", "in.jsonl", "--output", "of_file", *with_it)
+    succeed(tmp_path, "consume", "in.jsonl", "--output", "of_words")
+    succeed(tmp_path, *arguments(broker.bootstrap, topic), *with_it)
+    found = without_positions(tmp_path / "out")
+    assert found == without_positions(tmp_path / "of_file") != without_positions(tmp_path / "of_words")
 
 
 def test_killed_and_started_again(filled: tuple[str, str, Path], tmp_path: Path) -> None:

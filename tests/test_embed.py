@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import pickle
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,7 +17,7 @@ from commands import assignments, fail, go_on_killed, start, succeed, wait_for_s
 from serving import Served
 from tables_of_vectors import write_folder
 
-from streamdp import Engine, Plan, Settings, fit
+from streamdp import Engine, Plan, Settings, StreamDP, fit
 from streamdp.cli.tables import tables_of
 from streamdp.decode.decoder import Decoder
 from streamdp.decode.texts import TextReader
@@ -524,3 +525,50 @@ def test_check_recommends_an_embedding_of_texts_and_of_nothing_else(
     assert b"# vector beside them: VonMisesFisher" in succeed(
         tmp_path, "config", "--embed", str(table_folder)
     )
+
+
+# ---------------------------------------------------------------- records of other kinds, estimators
+
+
+@pytest.mark.parametrize(
+    ("odd", "reason"),
+    [
+        ([1.0, 2.0], "wrong_kind"),
+        ({"a": "b"}, "wrong_kind"),
+        ("...", "empty"),
+        ({"refund": -1.0}, "wrong_type"),
+        ({"refund": 0.0}, "empty"),
+        ("refund " * 200_000, "too_many_tokens"),
+    ],
+    ids=["vector", "categories", "empty", "below 0", "no counts", "long"],
+)
+@pytest.mark.parametrize("at", [0, 30])
+def test_a_record_of_another_kind_is_refused_alone(
+    settings: Settings, odd: Any, reason: str, at: int
+) -> None:
+    texts = tickets(60)
+    whole, engine = Engine(settings), Engine(settings)
+    answers = engine.advance([*texts[:at], odd, *texts[at:]])
+    assert [reject.reason for reject in answers.rejects] == [reason]
+    expected = whole.advance(texts).assignments
+    ours = [(a.seq, a.cluster, a.log_predictive) for a in answers.assignments]
+    assert ours == [(a.seq, a.cluster, a.log_predictive) for a in expected]
+
+
+def test_an_estimator_of_river_learns_texts_and_goes_on(settings: Settings, tmp_path: Path) -> None:
+    texts, engine = tickets(200), Engine(settings)
+    model = StreamDP(settings=settings)
+    model.learn_many(texts)
+    engine.advance(texts)
+    model.save(tmp_path / "model")
+    more = tickets(40, 5)
+    expected = [answer.cluster for answer in engine.score(more).assignments]
+    assert sum(label >= 0 for label in expected) > 30
+    for copied in (model, StreamDP.load(tmp_path / "model"), pickle.loads(pickle.dumps(model))):
+        assert copied.n_clusters == len(engine.clusters())
+        for text, label in zip(more, expected, strict=True):
+            assert copied.predict_one(text) == label or label < 0
+        assert copied.score_one(more[0]) > 0.0
+    model.learn_one("refund \ud800 money")  # half of a character
+    with pytest.raises(ValueError, match="it holds a vector where this stream holds texts"):
+        model.learn_one([1.0, 2.0])

@@ -150,7 +150,8 @@ def choose_encoder(record: Record, settings: Settings, sparse: bool | None) -> E
     ``sparse`` says whether the likelihood is for word counts; None: whether it is follows from the record.
     """
     text, categories = isinstance(record.value, str), holds_categories(record.value)
-    if settings.of_categories or (categories and settings.likelihood == AUTO and sparse is not False):
+    open_to_all = settings.likelihood == AUTO and settings.embed is None and sparse is not False
+    if settings.of_categories or (categories and open_to_all):
         tokenizer = tokenizer_of(settings)
         vocabulary = Vocabulary(settings.max_words, Shares.of(settings).words)
         return CategoryEncoder(vocabulary, settings.field_names, tokenizer, stop_words=settings.stop_words)
