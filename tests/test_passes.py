@@ -274,7 +274,9 @@ def test_a_snapshot_holds_a_pass_that_is_under_way() -> None:
     ],
 )
 def test_the_log_joint_is_as_much_higher_as_is_said(name: str, retain: int) -> None:
-    engine = refining(refine_every=retain, retain=retain, second_look=0, beam=1, **PRIORS[name])
+    engine = refining(
+        refine_every=retain, retain=retain, second_look=0, beam=1, base_concentration=30.0, **PRIORS[name]
+    )
     engine.advance(texts(1400, 5, 60))
     stream = stream_of(engine)
     task = passes.task_of_pass(stream, 1)
