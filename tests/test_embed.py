@@ -24,12 +24,15 @@ from streamdp.decode.texts import TextReader
 from streamdp.encode.embedding import load_embedding
 from streamdp.errors import ConfigError
 from streamdp.likelihoods import HierarchicalPitmanYor
+from streamdp.likelihoods.base import Moments
+from streamdp.likelihoods.bessel import log_vmf_normaliser
 from streamdp.offline.chain import recount
 from streamdp.priors import CRP
 from streamdp.records import Raw
 from streamdp.records.columns import Texts
 from streamdp.records.raws import Raws
 from streamdp.reports.source import open_state
+from streamdp.settings.assemble import build_likelihood, build_model, build_prior
 from streamdp.sharding import shard_settings
 from streamdp.state.corrections import Correction
 
@@ -119,7 +122,7 @@ def test_a_state_goes_on_with_a_model_where_it_began_with_one(tmp_path: Path, se
     plain, engine = Engine(Settings(beam=4)), Engine(settings)
     for each in (plain, engine):
         each.advance(tickets(60))
-    with pytest.raises(ConfigError, match=r"embed: the state was made with .*tiny, and goes on so alone"):
+    with pytest.raises(ConfigError, match=r"embed: the state was made with .*tiny', and goes on so alone"):
         Engine.loads(engine.dumps(), Settings(beam=4))
     with pytest.raises(ConfigError, match="embed: the state was made without it, and goes on so alone"):
         Engine.loads(plain.dumps(), settings)
@@ -469,7 +472,7 @@ def test_answers_are_those_of_a_text_field_and_a_vector_field(
     """Whose search agrees with a naive one, and whose likelihood with quadrature."""
     settings = msgspec.structs.replace(settings, vector_weight=0.4, **more)
     fields = msgspec.structs.replace(settings, embed=None, texts=("text",), vector_field="vector")
-    texts, found, expected = tickets(1100), Engine(settings), Engine(fields)
+    texts, found, expected = tickets(1000), Engine(settings), Engine(fields)
     assert settings.embed is not None
     rows = load_embedding(settings.embed).rows(texts).astype(float).tolist()
     records = [
@@ -477,10 +480,16 @@ def test_answers_are_those_of_a_text_field_and_a_vector_field(
     ]
     ours, theirs = found.advance(texts).assignments, expected.advance(records).assignments
     assert [(a.seq, a.cluster, a.revision) for a in ours] == [(a.seq, a.cluster, a.revision) for a in theirs]
-    for name in ("probability", "new_probability", "log_predictive", "novelty"):
-        pairs = [[getattr(a, name) for a in each] for each in (ours, theirs)]
-        np.testing.assert_allclose(*pairs, atol=2e-4)
-    assert found.log_joint == pytest.approx(expected.log_joint)
+    held = found.retained()
+    assert held is not None
+    assert held.batch.vectors is not None
+    uniform = 0.4 * log_vmf_normaliser(4, 0.0) * ~np.isnan(held.batch.vectors[:, 0])
+    for name in ("probability", "new_probability", "log_predictive"):
+        pair = [np.array([getattr(a, name) for a in each]) for each in (ours, theirs)]
+        if name == "log_predictive":  # of embeddings, relative to what any direction has
+            pair[0] += uniform[[a.seq for a in ours]]
+        np.testing.assert_allclose(*pair, atol=2e-4)
+    assert found.log_joint + uniform.sum() == pytest.approx(expected.log_joint)
     assert {c.size for c in found.clusters()} == {c.size for c in expected.clusters()}
 
 
@@ -572,3 +581,28 @@ def test_an_estimator_of_river_learns_texts_and_goes_on(settings: Settings, tmp_
     model.learn_one("refund \ud800 money")  # half of a character
     with pytest.raises(ValueError, match="it holds a vector where this stream holds texts"):
         model.learn_one([1.0, 2.0])
+
+
+def test_the_memory_limit_counts_the_vectors_of_clusters() -> None:
+    settings = Settings(memory_limit=1 << 22, embed="mine:lengths", prior="crp")
+    prior, room = build_prior(settings, sparse=True), []
+    for dimension in (2, 256):
+        family = build_likelihood(settings, Moments.of(np.zeros((1, dimension))))
+        room.append(build_model(settings, prior, family).max_clusters)
+    assert room[1] * (2048 + 8 * 256) <= 1 << 20 < room[0] * 2200
+
+
+def test_the_vectors_of_texts_are_no_part_of_how_novel_they_are(settings: Settings) -> None:
+    """It stays in nats a word, and a text with a vector is as novel as one without."""
+    engine = Engine(msgspec.structs.replace(settings, stop_words="none"))
+    texts = tickets(90)
+    found = engine.advance(texts).assignments
+    for answer in found:
+        if answer.revision == 0:
+            words = len(texts[answer.seq].split())
+            assert answer.novelty * words == pytest.approx(-answer.log_predictive, abs=1e-4)
+    latest = {answer.seq: answer.novelty for answer in found}
+    of_words = Engine(Settings(stop_words="none", beam=4)).advance(texts).assignments
+    plain = {answer.seq: answer.novelty for answer in of_words}
+    gap = [latest[seq] - plain[seq] for seq in range(30, 90)]
+    assert abs(np.mean(gap)) < 0.5

@@ -101,8 +101,8 @@ class EmbeddedTexts(WordEncoder):
         return msgspec.structs.replace(batch, offsets=offsets, words=words, counts=counts, vectors=vectors)
 
     def parts(self, batch: Batch, tokens: np.ndarray) -> np.ndarray:
-        """The words of each record, and the numbers of its vector."""
-        return self.beside.parts(batch, tokens)
+        """The words of each record: where a vector says nothing, novelty is that of the words alone."""
+        return np.asarray((tokens - 1) // 2)
 
     def for_scoring(self) -> EmbeddedTexts:
         """An encoder that knows the same words and centre and learns none, with an empty batch."""

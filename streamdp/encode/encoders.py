@@ -61,7 +61,7 @@ def load_encoder(stored: dict[str, Any], settings: Settings) -> Encoder:
             vocabulary, names, tokenizer, stored["cuts"], settings.stop_words, dimension=dimension
         )
     elif (settings.embed is None) == (stored["kind"] == "embedded"):
-        before = "without it" if settings.embed else f"with {stored['model']['name']}"
+        before = "without it" if settings.embed else f"with {stored['model']['name']!r:.300}"
         raise EmbeddingError(f"the state was made {before}, and goes on so alone", Exit.CONFIG)
     elif settings.embed is not None:
         dimension = len(stored["centre"]["mean"]) // 8

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple, Self
 
@@ -287,6 +287,8 @@ class VonMisesFisher(VectorFamily):
         m0, the direction that those of the clusters are drawn around: D numbers, of length one.
     mean_concentration
         c0, how closely, >= 0; 0 for directions that are uniform on the sphere, with or without a mean.
+    relative
+        Whether densities are multiples of that of the uniform distribution, which says nothing.
 
     Examples
     --------
@@ -304,6 +306,7 @@ class VonMisesFisher(VectorFamily):
     concentration: float | tuple[float, ...] | None = None
     mean: tuple[float, ...] | None = None
     mean_concentration: float = 0.0
+    relative: bool = field(default=False, repr=False)
 
     row = ROW
     settings = {}  # noqa: RUF012
@@ -377,7 +380,8 @@ class VonMisesFisher(VectorFamily):
     def terms(self) -> VonMisesFisherTerms:
         """What the kernels read."""
         size, grid, c0 = self.dimension, self.concentrations, float(self.mean_concentration)
-        normalisers = np.array([log_vmf_normaliser(size, kappa) for kappa in grid.tolist()])
+        uniform = log_vmf_normaliser(size, 0.0) if self.relative else 0.0
+        normalisers = np.array([log_vmf_normaliser(size, kappa) - uniform for kappa in grid.tolist()])
         return VonMisesFisherTerms(grid, normalisers, c0, log_vmf_normaliser(size, c0), self.direction)
 
     @property

@@ -13,6 +13,7 @@ from streamdp.beam.data.state import FREQUENT_POSTINGS, MAX_SLACK, REVIEW_EVERY,
 from streamdp.beam.looks.adapt import LEAST
 from streamdp.errors import ConfigError
 from streamdp.likelihoods import (
+    BagFamily,
     Categorical,
     HierarchicalPitmanYor,
     Likelihood,
@@ -131,7 +132,7 @@ def build_likelihood(settings: Settings, moments: Moments | None) -> Likelihood:
 def _vector_beside(settings: Settings, moments: Moments) -> dict[str, Any]:
     """The family of a vector beside other fields, and its weight."""
     dimension, weight = len(moments.mean), settings.vector_weight
-    vector = VonMisesFisher(dimension, BESIDE_KAPPA * dimension)
+    vector = VonMisesFisher(dimension, BESIDE_KAPPA * dimension, relative=settings.embed is not None)
     return {"vector": vector, "weight": BESIDE_WEIGHT if weight is None else weight}
 
 
@@ -195,7 +196,9 @@ def build_model(settings: Settings, prior: Prior, likelihood: Likelihood) -> Mod
     """What the beam's kernels read. What is looked at again must have been decided by then."""
     age = second_look_of(settings, prior, likelihood)
     most = getattr(prior, "max_clusters", 0)  # without such a limit it closes clusters itself
-    room = max(Shares.of(settings).clusters // CLUSTER_BYTES, 1)
+    beside = likelihood.of_vectors if isinstance(likelihood, BagFamily) else None
+    each = CLUSTER_BYTES + (0 if beside is None else 8 * beside.width)
+    room = max(Shares.of(settings).clusters // each, 1)
     return Model(
         prior=prior.terms(),
         family=likelihood.terms(),
