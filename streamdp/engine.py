@@ -100,7 +100,8 @@ class Engine(OneThreadAtATime, but=("advance", "score", "search")):
         the number of their arrival. A mapping that holds the text field (or the vector, or the features) is
         read as a line of a file is, with its time and id. A data frame is its rows. What was refused before
         it came here passes through, so that all rejects keep one order. TypeError, before any record is
-        taken, where one is none.
+        taken, where one is none. EmbeddingError where a function of yours fails: some may have been taken
+        then, so go on from a state of before.
 
         Examples
         --------
