@@ -21,7 +21,7 @@ from streamdp.settings import Settings
 def replayed(settings: Settings, records: list[Record], batch: int, described: bool = True) -> Counter[str]:
     """How many events there are of each kind, after all have been checked, batch by batch."""
     engine = Engine(settings, with_events=True)
-    replay = Replay(records if described else None)
+    replay = Replay(records if described else None, telling=settings.embed is not None)
     for start in range(0, len(records), batch):
         told = nothing()
         told.add(engine.advance(records[start : start + batch]))

@@ -242,7 +242,8 @@ def test_older_records_are_what_clusters_hold_of_them(kind: str, beam: int) -> N
             statistics = empty(family)
             for i in members:
                 add(family, statistics, data.vectors[i])
-            np.testing.assert_allclose(anchors.rows[k], statistics.row, rtol=1e-9, atol=1e-9)
+            near = 1e-6 if data.vectors.dtype == np.float32 else 1e-9  # their lengths are one as nearly
+            np.testing.assert_allclose(anchors.rows[k], statistics.row, rtol=near, atol=near)
     # those of clusters that are gone
     stay = ~free[first:]
     assert not np.isin(whole.before[first:][stay], some.names).any()
