@@ -511,7 +511,7 @@ def test_check_recommends_an_embedding_of_texts_and_of_nothing_else(
     tmp_path: Path, table_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write(tmp_path / "in.jsonl", tickets(30))
-    better = "--embed wordllama counts their meaning beside their words (about 50 us of CPU a text"
+    better = "--embed wordllama counts their meaning beside their words (about 35 us of CPU a text"
     monkeypatch.setattr("streamdp.cli.config.names_here", lambda: iter([]))
     said = succeed(tmp_path, "check", "in.jsonl").decode()
     assert f"pip install wordllama, and {better}" in said

@@ -146,7 +146,7 @@ def _recommend(embed: str | None) -> None:
     if embed is None:
         here, package = next(names_here(), None), next(iter(PACKAGES))
         first = f"{how_to_install('embed')}, pip install {package}, and " if here is None else ""
-        costs = "about 50 us of CPU a text and 20 MB more: see streamdp embed"
+        costs = "about 35 us of CPU a text and 100 MB of memory more: see streamdp embed"
         _say(f"better: {first}--embed {here or package} counts their meaning beside their words ({costs})")
 
 
