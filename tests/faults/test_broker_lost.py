@@ -62,7 +62,7 @@ def test_a_signal_is_obeyed_while_answers_wait_for_it(own_broker: Broker, tmp_pa
     command = [*where(own_broker, topic), "--output-topic", output]
     with Live(tmp_path, *command) as run:
         run.until(lambda: (run.metric("streamdp_records_total") or 0) >= 1000)
-        own_broker.kill()
+        own_broker.stop()
         try:
             run.hears("lost the Kafka broker")
             assert run.get("livez")[0] == 200
