@@ -128,6 +128,21 @@ def go_on_killed(folder: Path, *command: str, **settings: str) -> None:
     succeed(folder, *command, **settings)
 
 
+def survives_sigkill(folder: Path, write: Callable[[Path], object], *command: str) -> None:
+    """A run over what ``write`` puts in its folder makes the same ``out`` where it is killed and goes on."""
+    quiet, killed = folder / "quiet", folder / "killed"
+    for each in (quiet, killed):
+        each.mkdir()
+        write(each)
+    succeed(quiet, *command)
+    process = start(killed, *command)
+    assert wait_for_size(process, killed / "out", 1000)
+    process.kill()
+    process.communicate()
+    go_on_killed(killed, *command)
+    assert (killed / "out").read_bytes() == (quiet / "out").read_bytes()
+
+
 def write_headlines(path: Path, n: int, seed: int = 1) -> None:
     """The demo stream as JSON lines, with the true story as cluster."""
     with path.open("w") as file:

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 import numpy as np
 import pytest
-from commands import assignments, fail, go_on_killed, start, succeed, wait_for_size
+from commands import assignments, fail, succeed, survives_sigkill
 from serving import Served
 from tables_of_vectors import write_folder
 
@@ -353,19 +353,9 @@ def test_texts_are_answered_alike_wherever_they_come_from(tmp_path: Path, table_
 
 
 def test_sigkill_at_any_moment_changes_no_byte(tmp_path: Path, table_folder: Path) -> None:
-    quiet, killed = tmp_path / "quiet", tmp_path / "killed"
-    for folder in (quiet, killed):
-        folder.mkdir()
-        write(folder / "in.jsonl", tickets(2_000))
     run = ("consume", "--file", "in.jsonl", "--state", "state", "--output", "out", "--snapshot-every", "300")
     run = (*run, "--embed", str(table_folder))
-    succeed(quiet, *run)
-    process = start(killed, *run)
-    assert wait_for_size(process, killed / "out", 1000)
-    process.kill()
-    process.wait()
-    go_on_killed(killed, *run)
-    assert (killed / "out").read_bytes() == (quiet / "out").read_bytes()
+    survives_sigkill(tmp_path, lambda folder: write(folder / "in.jsonl", tickets(2_000)), *run)
 
 
 @pytest.mark.parametrize(
