@@ -125,8 +125,9 @@ def check(settings: Settings, file: str) -> int:
         _say(f"columns: {', '.join(map(repr, reader.decoder.header))}")
     if taken:
         _say(f"clustered by: {_read_as(settings, taken[0], encoder)}")
-        if isinstance(taken[0].value, str) and settings.of_plain_texts and settings.no_lines:
-            _recommend(settings.embed)
+        of_texts = isinstance(taken[0].value, str) and settings.of_plain_texts and settings.no_lines
+        if of_texts and settings.embed is None:
+            _recommend_embedding()
         _report_times(settings, taken)
     if reader.decoder.format in LOGS:
         _report_log(settings, reader, taken)
@@ -141,13 +142,11 @@ def check(settings: Settings, file: str) -> int:
     return Exit.BAD_DATA if refused and not taken else 0
 
 
-def _recommend(embed: str | None) -> None:
-    """Recommend an embedding of texts, where none is asked for."""
-    if embed is None:
-        here, package = next(names_here(), None), next(iter(PACKAGES))
-        first = f"{how_to_install('embed')}, pip install {package}, and " if here is None else ""
-        costs = "about 35 us of CPU a text and 100 MB of memory more: see streamdp embed"
-        _say(f"better: {first}--embed {here or package} counts their meaning beside their words ({costs})")
+def _recommend_embedding() -> None:
+    here, package = next(names_here(), None), next(iter(PACKAGES))
+    first = f"{how_to_install('embed')}, pip install {package}, and " if here is None else ""
+    costs = "about 35 us of CPU a text and 100 MB of memory more: see streamdp embed"
+    _say(f"better: {first}--embed {here or package} counts their meaning beside their words ({costs})")
 
 
 def _say(line: str) -> None:

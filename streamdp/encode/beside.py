@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 import msgspec
 import numpy as np
 
-from streamdp.encode.batch import Batch
 from streamdp.encode.order import refuse
 from streamdp.encode.vector_encoder import VectorEncoder
 from streamdp.errors import ConfigError, Exit
@@ -171,13 +170,19 @@ class VectorBeside:
 
     def learn(self) -> Moments:
         """What its family is made from: nothing but how long vectors are. ConfigError where none has come."""
-        if self._centre is None or self.dimension is None:
+        if self._centre is None:
             raise ConfigError(
                 f"vector_field: none of the first {self._lacking:,} records has a field {self.field!r}: is "
                 "it called so? A larger --warmup waits for more",
                 Exit.BAD_DATA,
             )
         self.begin(STEP)
+        return self.moments
+
+    @property
+    def moments(self) -> Moments:
+        """How long the vectors are, once that is known."""
+        assert self.dimension is not None
         return Moments.of(np.zeros((1, self.dimension)))
 
     def begin(self, least: int = 1) -> None:
@@ -206,13 +211,6 @@ class VectorBeside:
         made = VectorBeside(self.field, self.dimension)
         made._centre = self._centre
         return made
-
-    @staticmethod
-    def parts(batch: Batch, tokens: np.ndarray) -> np.ndarray:
-        """How many values and words each record of fields has, and numbers of its vector."""
-        parts = np.asarray((tokens - 1) // 2)
-        assert batch.vectors is not None
-        return np.asarray(parts + batch.vectors.shape[1] * ~np.isnan(batch.vectors[:, 0]))
 
     def dump(self) -> dict[str, Any] | None:
         """The centre, as plain values; None while there is none."""

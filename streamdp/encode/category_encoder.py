@@ -309,7 +309,10 @@ class CategoryEncoder(BagEncoder):
 
     def parts(self, batch: Batch, tokens: np.ndarray) -> np.ndarray:
         """The values and words of each record, and the numbers of its vector."""
-        return np.asarray((tokens - 1) // 2) if self.beside is None else self.beside.parts(batch, tokens)
+        parts = np.asarray((tokens - 1) // 2)
+        if batch.vectors is not None:
+            parts += batch.vectors.shape[1] * ~np.isnan(batch.vectors[:, 0])
+        return parts
 
     def for_scoring(self) -> CategoryEncoder:
         """An encoder that knows the same fields and values and learns none."""

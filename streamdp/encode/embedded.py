@@ -86,7 +86,7 @@ class EmbeddedTexts(WordEncoder):
 
     def learn(self) -> Moments:
         """How long the vectors are."""
-        return Moments.of(np.zeros((1, self.embedding.dimension)))
+        return self.beside.moments
 
     def take(self, times: np.ndarray) -> Batch:
         """The batch, with the event time of each of its records; a new one is begun."""

@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -108,7 +108,14 @@ def average(
             row[d] = row[d] / length if total > 0 else np.nan
 
 
-class TableEmbedding:
+class _Shared:
+    """A copy of what has it has the same: a table is large, and nothing is learned of it."""
+
+    def __deepcopy__(self, memo: object) -> Self:
+        return self
+
+
+class TableEmbedding(_Shared):
     """The mean of the vectors of a text's tokens; no other text of its batch matters."""
 
     from_function = False
@@ -153,7 +160,7 @@ class TableEmbedding:
         return found
 
 
-class FunctionEmbedding:
+class FunctionEmbedding(_Shared):
     """What a function of the user's own returns for a list of texts, checked: as many rows of numbers."""
 
     from_function = True
@@ -195,7 +202,7 @@ class FunctionEmbedding:
         return found
 
 
-class StoredEmbedding:
+class StoredEmbedding(_Shared):
     """The embedding of a state. One that only the state has named is loaded once a text needs it."""
 
     def __init__(self, name: str, digest: str, dimension: int) -> None:

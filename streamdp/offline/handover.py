@@ -45,9 +45,7 @@ def engine_of(
         The label of each cluster, shape (K,), all of them below ``minted``; None: the numbers.
     """
     batch, moments = encoded.batch, encoded.moments
-    model = getattr(encoded.encoder, "embedding", None)
-    # what this engine learns is no business of another
-    encoder = copy.deepcopy(encoded.encoder, {id(model): model})
+    encoder = copy.deepcopy(encoded.encoder)  # what this engine learns is no business of another
     search = Blueprint(meant_for(settings, encoder)).search(moments)
     first = np.unique(labels, return_index=True)[1]
     if isinstance(encoder, BagEncoder):

@@ -30,6 +30,7 @@ from streamdp.settings.schema import AUTO, Settings
 
 WORDS, VECTORS, LONG_VECTORS = "hierarchical-pitman-yor", "normal-inverse-wishart", "normal-inverse-gamma"
 """The automatic likelihoods: of texts, of vectors, and of vectors whose covariances are too many to learn."""
+EMBED_ALONE = f"embed goes with the {WORDS} likelihood alone: leave out one of the two"
 LONG = FULL + 1
 """Numbers from which on a vector is one of those."""
 DIRECTIONS = "von-mises-fisher"
@@ -141,7 +142,7 @@ def _with_vector(settings: Settings, moments: Moments | None) -> Likelihood:
     alone = msgspec.structs.replace(settings, embed=None, vector_weight=None)
     words = build_likelihood(alone, None)
     if not isinstance(words, HierarchicalPitmanYor) or not words.learns_base:
-        raise ConfigError(f"embed goes with the {WORDS} likelihood alone: leave out one of the two")
+        raise ConfigError(EMBED_ALONE)
     return Categorical(text=words, **({} if moments is None else _vector_beside(settings, moments)))
 
 

@@ -21,7 +21,7 @@ from streamdp.priors.base import Prior
 from streamdp.priors.decays import Decay
 from streamdp.settings.assemble import (
     ANY,
-    WORDS,
+    EMBED_ALONE,
     build_likelihood,
     build_model,
     build_prior,
@@ -91,7 +91,7 @@ class Blueprint:
         """Raise ConfigError where no model can be made, before any record is there."""
         self.settings.check()
         if self.likelihood is not None and self.settings.embed is not None:
-            raise ConfigError(f"embed goes with the {WORDS} likelihood alone: leave out one of the two")
+            raise ConfigError(EMBED_ALONE)
         if self.sparse is not None:
             self.likelihood_for(None if self.sparse and not self.settings.of_vector_beside else ANY)
         self.prior_for(sparse=self.sparse is not False)

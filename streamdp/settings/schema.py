@@ -387,8 +387,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     @property
     def of_plain_texts(self) -> bool:
         """Whether records may be texts and nothing else."""
-        named = (*self.field_names.texts, *self.fields, *self.numbers, *filter(None, [self.vector_field]))
-        return not (named or self.normalise or self.of_categories)
+        return not (self._has_fields or self.vector_field or self.normalise or self.of_categories)
 
     @property
     def vector_name(self) -> str:

@@ -233,7 +233,7 @@ def _check_vectors(vectors: np.ndarray | None, size: int, encoder: Encoder) -> N
         require((np.isnan(vectors) == lacking).all(), "a part of a vector")
         vectors = vectors[~lacking[:, 0]]
     finite(vectors, "a vector")
-    within(vectors.astype(np.float64), -HUGE, np.nextafter(HUGE, np.inf), "a vector")
+    within(vectors, np.float64(-HUGE), np.nextafter(HUGE, np.inf), "a vector")
 
 
 def _check_bags(batch: Batch, words: int) -> None:

@@ -80,7 +80,7 @@ class Story(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     @property
     def labels(self) -> list[int]:
         """The labels that its records have."""
-        return getattr(self, "stories", [self.label])
+        return [self.label]
 
 
 class CoarseStory(Story, frozen=True, gc=False, kw_only=True):
@@ -90,6 +90,11 @@ class CoarseStory(Story, frozen=True, gc=False, kw_only=True):
     """
 
     stories: list[int]
+
+    @property
+    def labels(self) -> list[int]:
+        """Those of the stories."""
+        return self.stories
 
 
 class Theme(msgspec.Struct, frozen=True, gc=False, kw_only=True):

@@ -44,8 +44,7 @@ PARTS = {
 warm-up; ``beam``: hypotheses and clusters, but for what ``texts``, ``embedded`` (texts with a vector beside
 their words), ``categories`` or ``vectors`` say of them and of their encoding; ``lines``: templates of a log;
 ``stories``: titles, splits and mergers; ``corrections``: those by hand that are in force; ``shards``: what a
-merger knows of its parts;
-``model``: a file that ``StreamDP.save`` writes.
+merger knows of its parts; ``model``: a file that ``StreamDP.save`` writes.
 """
 
 
