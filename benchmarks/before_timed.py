@@ -26,7 +26,8 @@ def timed(path: str, count: int, first: int, step: int, settings: dict[str, Any]
         for number, line in zip(range(count), file, strict=False):
             read = json.loads(line)
             position = {"line": number + 1}
-            records.append(Record(value=read["text"], position=position, time=read["time"], id=read["id"]))
+            value = read["text"] if "text" in read else read["vector"]
+            records.append(Record(value=value, position=position, time=read["time"], id=read["id"]))
     engine = Engine(Settings(**settings))
     for start in range(0, first, step):
         engine.advance(records[start : start + step])
@@ -35,10 +36,10 @@ def timed(path: str, count: int, first: int, step: int, settings: dict[str, Any]
         began = time.process_time()
         engine.advance(records[start : start + step])
         calls.append(time.process_time() - began)
-    p50, p99, p999 = 1000 * np.quantile(calls, (0.5, 0.99, 0.999))
+    p50, p99, p999, longest = 1000 * np.quantile(calls, (0.5, 0.99, 0.999, 1.0))
     rate = (len(records) - first) / sum(calls)
     most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    return {"rate": rate, "p50": p50, "p99": p99, "p99.9": p999, "MiB": most}
+    return {"rate": rate, "p50": p50, "p99": p99, "p99.9": p999, "longest": longest, "MiB": most}
 
 
 if __name__ == "__main__":
