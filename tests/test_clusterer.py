@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
+from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import check_estimator
@@ -61,3 +63,42 @@ def test_more_rows_join_what_was_fitted() -> None:
     before = model.labels_
     labels = np.concatenate([before, model.partial_fit(rows[250:]).labels_])
     assert agreement(truth.tolist(), labels.tolist()).nmi > 0.99
+
+
+def directions(n: int = 300, dimension: int = 64) -> tuple[np.ndarray, np.ndarray]:
+    """Rows around five directions, of many lengths."""
+    rng = np.random.default_rng(1)
+    truth = rng.integers(0, 5, n)
+    centres = rng.normal(size=(5, dimension))
+    units = centres[truth] / np.linalg.norm(centres, axis=1)[truth, np.newaxis]
+    rows = units + 0.03 * rng.normal(size=(n, dimension))
+    return rows * np.exp(rng.normal(size=(n, 1))), truth
+
+
+def test_directions_whatever_the_length() -> None:
+    rows, truth = directions()
+    model = clone(StreamDPClusterer(normalise=True))
+    assert model.get_params()["normalise"] is True
+    assert agreement(truth.tolist(), model.fit_predict(rows).tolist()).ari > 0.99
+    assert (model.predict(7.0 * rows) == model.labels_).mean() > 0.99
+
+
+@pytest.mark.parametrize(
+    ("normalise", "row", "why"),
+    [(False, [1e300, 0.0], r"row 40 .*beyond 1e\+100"), (True, [0.0, 0.0], "row 40 .*no direction")],
+)
+def test_a_row_that_cannot_be_clustered_is_named_and_left_out(
+    normalise: bool, row: list[float], why: str
+) -> None:
+    rows, _ = blobs()
+    rows = rows + 20.0
+    model = StreamDPClusterer(beam=1, normalise=normalise)
+    expected, wrong = model.fit_predict(rows), np.insert(rows, 40, row, axis=0)
+    predicted = model.predict(rows)
+    with pytest.warns(UserWarning, match=why):
+        assert (model.predict(wrong) == np.insert(predicted, 40, -1)).all()
+    with pytest.warns(UserWarning, match=why):
+        assert (model.fit_predict(wrong) == np.insert(expected, 40, -1)).all()
+    with pytest.raises(ValueError, match="row 0"):
+        model.fit([row])
+    assert (model.predict(rows) == predicted).all()

@@ -270,3 +270,19 @@ def test_directions_whatever_the_length() -> None:
             with pytest.raises(ValueError, match="no direction"):
                 model.learn_one(np.zeros(8))
     assert models[0].predict_one(centres[0]) == models[1].predict_one(9.0 * centres[0])
+
+
+def test_normalise_is_a_parameter() -> None:
+    rng = np.random.default_rng(1)
+    centres = rng.normal(size=(5, 384))
+    centres /= np.linalg.norm(centres, axis=1, keepdims=True)
+    model = streamdp.StreamDP(normalise=True).clone()
+    assert model._get_params()["normalise"] is True
+    given = streamdp.StreamDP(settings=streamdp.Settings(normalise=True))
+    for k in rng.integers(0, 5, 200).tolist():
+        row = dict(enumerate((centres[k] + 0.03 * rng.normal(size=384)).tolist()))
+        scaled = {name: 5.0 * value for name, value in row.items()}
+        assert model.learn_predict_one(scaled) == given.learn_predict_one(row)
+    assert model.n_clusters == 5
+    copied = pickle.loads(pickle.dumps(model))
+    assert copied.predict_one(scaled) == model.predict_one(row) is not None

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from streamdp.encode.encoders import choose_encoder
+from streamdp.encode.vector_encoder import VectorEncoder
 from streamdp.engine import Engine
 from streamdp.estimators.reading import named
-from streamdp.records import Assignment
+from streamdp.records import Assignment, Record
 from streamdp.settings import Settings
 from streamdp.threads import OneThreadAtATime
 
@@ -41,15 +44,17 @@ class StreamDPClusterer(OneThreadAtATime, ClusterMixin, BaseEstimator):
         Weight of a new cluster, > 0; None: 1.
     forget
         Factor on a cluster's statistics for each record of its own, in (0, 1]; None: as the family does.
-
     themes
         What ``labels_`` and ``predict`` answer. None: clusters; K: the K themes of the live clusters
         (:meth:`Stories.themed <streamdp.Stories.themed>`), found anew at each ``fit`` and ``partial_fit``.
+    normalise
+        Whether rows are scaled to length one, as embeddings are: what counts is their direction.
 
     Attributes
     ----------
     labels_
-        Cluster, or theme, of each row of the last ``fit`` or ``partial_fit``, shape (n,), as it is after it.
+        Cluster, or theme, of each row of the last ``fit`` or ``partial_fit``, shape (n,), as it is after it;
+        -1 for a row that cannot be clustered.
     n_clusters_
         Live clusters.
     cluster_centers_
@@ -74,6 +79,7 @@ class StreamDPClusterer(OneThreadAtATime, ClusterMixin, BaseEstimator):
         concentration: float | None = None,
         forget: float | None = None,
         themes: int | None = None,
+        normalise: bool = False,
     ) -> None:
         self.likelihood = likelihood
         self.prior = prior
@@ -81,20 +87,20 @@ class StreamDPClusterer(OneThreadAtATime, ClusterMixin, BaseEstimator):
         self.concentration = concentration
         self.forget = forget
         self.themes = themes
+        self.normalise = normalise
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Cluster rows, shape (n, D), forgetting what was learned before; look back when all are in."""
-        rows = self._rows(X, reset=True)
-        self._engine = self._made(len(rows))
-        return self._learn(rows, last=True)
+        """Cluster rows, shape (n, D), forgetting what was learned before; look back when all are in.
+
+        A row with a number beyond 1e100, or one to be normalised of zeros alone, is left out with a warning:
+        its label is -1.
+        """
+        return self._learn(None, self._rows(X, reset=True), last=True)
 
     def partial_fit(self, X: Any, y: Any = None) -> Self:
         """Let further rows join. Scales are learned from the first batch, and as more rows come."""
-        first = not hasattr(self, "_engine")
-        rows = self._rows(X, reset=first)
-        if first:
-            self._engine = self._made(len(rows))
-        return self._learn(rows)
+        engine = getattr(self, "_engine", None)
+        return self._learn(engine, self._rows(X, reset=engine is None))
 
     def predict(self, X: Any) -> np.ndarray:
         """The cluster that each row would join, shape (n,); -1 where a new one is likelier than any."""
@@ -102,9 +108,11 @@ class StreamDPClusterer(OneThreadAtATime, ClusterMixin, BaseEstimator):
 
         check_is_fitted(self)
         rows = self._rows(X, reset=False)
-        found = self._engine.score(rows.tolist()).assignments
-        above = self._themes
-        return np.array([self._names.get(above.get(e.cluster, e.cluster), -1) for e in found], np.int64)
+        usable = self._usable(self._engine, rows)
+        found = self._engine.score(rows[usable].tolist()).assignments
+        above, labels = self._themes, np.full(len(rows), -1, np.int64)
+        labels[usable] = [self._names.get(above.get(e.cluster, e.cluster), -1) for e in found]
+        return labels
 
     def _rows(self, X: Any, *, reset: bool) -> np.ndarray:
         from sklearn.utils.validation import validate_data
@@ -117,13 +125,33 @@ class StreamDPClusterer(OneThreadAtATime, ClusterMixin, BaseEstimator):
             warmup=min(WARMUP, rows),
             concentration=self.concentration,
             forget=self.forget,
+            normalise=self.normalise,
         )
-        self._names: dict[int, int] = {}  # by the engine's labels: after ``fit`` they have no gaps
         return Engine(settings, prior=named(self.prior), likelihood=named(self.likelihood))
 
-    def _learn(self, rows: np.ndarray, *, last: bool = False) -> Self:
-        first, engine = self._engine.seq, self._engine
-        labels = np.zeros(len(rows), np.int64)
+    @staticmethod
+    def _usable(engine: Engine, rows: np.ndarray) -> np.ndarray:
+        """Which rows can be clustered, shape (n,); warns of others. ValueError where there is none at all."""
+        records = [Record(row, {}) for row in rows.tolist()]
+        encoder = choose_encoder(records[0], engine.settings, sparse=False)
+        assert isinstance(encoder, VectorEncoder)
+        rejects = encoder.add_all(records)
+        refused = [(n, reject.detail) for n, reject in enumerate(rejects) if reject is not None]
+        if refused:
+            why = f"row {refused[0][0]} cannot be clustered: {refused[0][1]}"
+            if len(refused) == len(rows) and engine.seq == 0:
+                raise ValueError(why)
+            more = f" (and {len(refused) - 1:,} more)" if len(refused) > 1 else ""
+            warnings.warn(f"{why}{more}; the label is -1", UserWarning, stacklevel=4)
+        return np.array([reject is None for reject in rejects])
+
+    def _learn(self, engine: Engine | None, rows: np.ndarray, *, last: bool = False) -> Self:
+        usable = self._usable(engine or self._made(1), rows)
+        rows = rows[usable]
+        if engine is None:
+            engine = self._engine = self._made(len(rows))
+            self._names: dict[int, int] = {}  # by the engine's labels: after ``fit`` they have no gaps
+        first, labels = engine.seq, np.zeros(len(rows), np.int64)
         for answers in (engine.advance(rows.tolist()), *([engine.finish()] if last else [])):
             for line in answers.lines:
                 if isinstance(line, Assignment) and line.seq >= first:
@@ -132,7 +160,8 @@ class StreamDPClusterer(OneThreadAtATime, ClusterMixin, BaseEstimator):
         found, places = np.unique([self._themes.get(k, k) for k in labels.tolist()], return_inverse=True)
         numbers = [self._names.setdefault(label, len(self._names)) for label in found.tolist()]
         summaries = engine.clusters()
-        self.labels_ = np.array(numbers, np.int64)[places.reshape(-1)]
+        self.labels_ = np.full(len(usable), -1, np.int64)
+        self.labels_[usable] = np.array(numbers, np.int64)[places.reshape(-1)]
         self.n_clusters_ = len(summaries)
         self.cluster_centers_ = np.array([each.mean for each in summaries])
         return self

@@ -108,6 +108,8 @@ class StreamDP(OneThreadAtATime, Clusterer, but=HOT):
         keep their numbers as the stream goes on.
     settings
         All other settings. None: the defaults.
+    normalise
+        Whether vectors are scaled to length one, as embeddings are: what counts is their direction.
 
     Examples
     --------
@@ -147,6 +149,7 @@ class StreamDP(OneThreadAtATime, Clusterer, but=HOT):
         time: str | None = None,
         themes: int | None = None,
         settings: Settings | None = None,
+        normalise: bool = False,
     ) -> None:
         self.likelihood = likelihood
         self.prior = prior
@@ -157,6 +160,7 @@ class StreamDP(OneThreadAtATime, Clusterer, but=HOT):
         self.time = time
         self.themes = themes
         self.settings = settings
+        self.normalise = normalise
         self._above = ThemeNumbers(themes or 0)
         self._undecided: list[Any] = []
         self._words: Engine | None = None
@@ -223,6 +227,7 @@ class StreamDP(OneThreadAtATime, Clusterer, but=HOT):
     def _blueprint(self, **more: Any) -> Blueprint:
         """Which model is meant. Raises ConfigError."""
         given = {"concentration": self.concentration, "forget": self.forget, "warmup": self.warmup, **more}
+        given["normalise"] = self.normalise or None
         given = {"beam": self.beam, **{name: value for name, value in given.items() if value is not None}}
         settings = msgspec.structs.replace(self.settings or Settings(), **given)
         return Blueprint.of(settings, named(self.prior), named(self.likelihood))
