@@ -26,7 +26,7 @@ from streamdp.encode.rows import Rows
 from streamdp.likelihoods.base import Likelihood, Moments
 from streamdp.lines.holes import Past
 from streamdp.priors.base import Prior
-from streamdp.records import Answers, Assignment, Kind, Lines, Record, Reject, Value, all_plain
+from streamdp.records import Answers, Assignment, Event, Kind, Lines, Record, Reject, Value, all_plain
 from streamdp.records.columns import Texts
 from streamdp.records.erased import Erased
 from streamdp.records.frames import rows_of
@@ -233,6 +233,24 @@ class Engine(OneThreadAtATime, but=("advance", "score", "search")):
     def report_events(self) -> None:
         """Report cluster events from now on, whatever was asked for; the state stays as it would be."""
         self._stream.with_events = True
+
+    def take_absorbed(self, part: Labelled, revised: np.ndarray) -> list[Event]:
+        """Retain vectors that the search has absorbed by itself, and look back where that is due.
+
+        ``revised`` are numbers of records, and the labels that they were given anew, of shape (n, 2). Returns
+        what the look made of clusters; the labels that it gave are with the retained records.
+        """
+        answers = Answers(Lines(), [], [])
+        assert isinstance(self._stream, BeamStream)
+        self._stream.take_absorbed(part, revised, answers)
+        return answers.events
+
+    def rename(self, announced: np.ndarray, names: np.ndarray, minted: int) -> np.ndarray:
+        """As ``BeamSearch.rename``, with the labels of the records that are retained."""
+        assert self.search is not None
+        found = self.search.rename(announced, names, minted)
+        self._stream.retained.rename(found)
+        return found
 
     def close_answers(self) -> None:
         """Revise nothing that was answered so far: whoever runs the search reports it otherwise."""

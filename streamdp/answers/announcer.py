@@ -56,6 +56,8 @@ class Announcer:
         self.linked = linked
         self.open_for = 0
         """For how many records an assignment may still be revised, decided as it is."""
+        self.passed_by = False
+        """Whether records are answered by whoever runs the search: they stay open while they are retained."""
         self._open: dict[int, Assignment] = {}
         self._lines: OpenLines | None = None
         self._final = -1
@@ -84,6 +86,8 @@ class Announcer:
 
     def open_from(self, seq: int) -> int:
         """The first record whose answer may still change, of a stream of ``seq`` records."""
+        if self.passed_by:
+            return seq - self.retained.held
         return seq - (len(self._open) if self._lines is None else len(self._lines))
 
     def numbers_of(self, correction: Correction) -> list[int]:

@@ -14,6 +14,8 @@ from streamdp.encode.batch import Batch
 class Single:
     """A beam that absorbs, or scores, the vector in ``row`` at the time in ``time``.
 
+    ``events`` and ``revisions`` say how many of them the last one has caused.
+
     Parameters
     ----------
     search
@@ -35,14 +37,15 @@ class Single:
     def _fit(self) -> None:
         search = self._search
         self._records = search.prepare(self._batch)
-        self._state, self.out = search.state, search.out
-        self.label = self.out.answers["label"]
+        self._state, self._model, self.out = search.state, search.model, search.out
+        self.label, counters = self.out.answers["label"], self.out.counters
+        self._done, self.events, self.revisions = (counters[n].item for n in ("done", "events", "revisions"))
         self._advance, self._answer = search.calls(self._records)
 
     def _begin(self, with_events: bool) -> None:
         """Fit to what others have made of the beam meanwhile; empty the buffers."""
         search = self._search
-        if search.state is not self._state or search.out is not self.out:
+        if search.state is not self._state or search.out is not self.out or search.model is not self._model:
             self._fit()
         search.clear(with_events)
 
@@ -51,7 +54,7 @@ class Single:
         self._begin(self._with_events)
         while True:
             self._advance()
-            if self.out.counters.done:
+            if self._done():
                 return self.out
             if self.out.counters.status == GROW:
                 self._search.make_room()

@@ -80,10 +80,11 @@ class StreamDP(OneThreadAtATime, Clusterer, but=HOT):
     Threads may share one: each call waits for the one before it. Records are texts, vectors, or mappings from
     features to numbers or to texts. Where a value is a text, the features are categories, and one that is
     missing counts nowhere. Texts and sparse mappings (a bag of words) are clustered by their words, dense
-    ones as vectors; a likelihood decides it at once, else the first ten records do. The scales of vectors are
-    learned from the first: again after 10, 20, 50, 100 and 200 records, which are clustered anew then; a
-    cluster keeps the label that most of its records had. A feature that is missing is 0; one that comes later
-    than the scales are learned is passed over.
+    ones as vectors; a likelihood decides it at once, else the first ten records do, taken for vectors until
+    then. The scales of vectors are learned from the first: again after 2, 5, 10, 20, 50, 100 and 200 records,
+    which are clustered anew then; a cluster keeps the label that most of its records had. After that clusters
+    are looked at again as those of an engine are; ``events`` says what becomes of them. A feature that is
+    missing is 0; one that comes later than the scales are learned is passed over.
 
     Parameters
     ----------
@@ -192,7 +193,7 @@ class StreamDP(OneThreadAtATime, Clusterer, but=HOT):
             t, x = given, self._without_time(x)
         if t is not None and t.__class__ is not float:
             t = seconds_of(t)
-        if self._vectors is not None:
+        if self._vectors is not None and not self._undecided:
             return self._vectors.learn(x, t)
         if self._words is not None:
             return self._learn_words(x, t)
@@ -203,22 +204,22 @@ class StreamDP(OneThreadAtATime, Clusterer, but=HOT):
         held = self._undecided
         if not isinstance(x, str) and (held or not self._categories(x)):
             numbers_of(x, names_of([x]))  # what is wrong is reported before anything is kept
-        held.append((dict(x) if isinstance(x, Mapping) else x, t))
-        rows = [row for row, _ in held]
+        x = dict(x) if isinstance(x, Mapping) else x
+        rows = [*(row for row, _ in held), x]
         sparse = self._blueprint().sparse
         if sparse is None:
             sparse = is_sparse(rows if len(rows) >= FIRST else rows[:1])
-        if sparse is None:
-            return None
-        self._undecided = []
         if sparse:
-            self._kind = CATEGORICAL if self._categories(held[0][0]) else WORDS
+            self._kind = CATEGORICAL if self._categories(rows[0]) else WORDS
             self._words = self._engine(words=True)
-            labels = [self._learn_words(row, t) for row, t in held]
-        else:
+            self._vectors, self._undecided = None, []
+            self._events.clear()
+            return [self._learn_words(row, at) for row, at in [*held, (x, t)]][-1]
+        if self._vectors is None:  # what they are taken for until it is known
             self._vectors = Vectors(self._engine, self._blueprint(), self._events)
-            labels = [self._vectors.learn(row, t) for row, t in held]
-        return labels[-1]
+        label = self._vectors.learn(x, t)
+        self._undecided = [*held, (x, t)] if sparse is None else []
+        return label
 
     def _categories(self, x: Any) -> bool:
         settings = self._blueprint().settings

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from math import hypot
 from typing import Any
 
@@ -12,8 +12,10 @@ import msgspec
 import numpy as np
 
 from streamdp.answers.describe import events_of
+from streamdp.beam.data.state import REVIEW_EVERY
 from streamdp.beam.search import BeamSearch, inherit
 from streamdp.beam.single import Single, next_label
+from streamdp.encode.batch import Batch, Labelled
 from streamdp.encode.encoders import choose_encoder
 from streamdp.encode.vector_encoder import HUGE, VectorEncoder
 from streamdp.engine import Engine
@@ -21,8 +23,10 @@ from streamdp.estimators.reading import names_of, numbers_of
 from streamdp.records import Event, Record
 from streamdp.settings.blueprint import Blueprint
 
-STAGES = (10, 20, 50, 100)
+STAGES = (1, 2, 5, 10, 20, 50, 100)
 """Records after which scales are learned, before the warm-up ends."""
+
+NO_LABELS, NO_REVISIONS = np.zeros(0, np.int64), np.zeros((0, 2), np.int64)
 
 
 class Vectors:
@@ -52,6 +56,9 @@ class Vectors:
         self._encoder: VectorEncoder | None = None
         self._plain = True
         self._learning = True
+        self._latest: list[int] = []  # labels of the records that are not retained yet
+        self._times: list[float] = []
+        self._revised: list[np.ndarray] = []  # numbers and labels
 
     def learn(self, x: Any, t: float | None) -> int | None:
         """Let a record join; the label that it was given."""
@@ -60,11 +67,36 @@ class Vectors:
         return self._absorb(self._fill(x, t))
 
     def _absorb(self, single: Single) -> int:
-        out = single.learn()
-        if out.counters.events:
+        out, latest = single.learn(), self._latest
+        if single.events():
             search = self._search()
             self._events.extend(events_of(search, out, search.seq - 1, [self._time or None], None))
-        return int(single.label[0])
+        if count := single.revisions():
+            revised = out.revisions[:count]
+            self._revised.append(np.stack([revised["seq"], revised["label"]], axis=1))
+        label, at = int(single.label.item(0)), len(latest) * len(self._row)
+        self._into[at : at + len(self._row)] = self._row
+        self._times.append(self._time)
+        latest.append(label)
+        if len(latest) == self._room:
+            self._retain()
+            newest = NO_LABELS if self._engine is None else self._engine.lately()[0]
+            label = int(newest[-1]) if len(newest) else label
+        return label
+
+    def _retain(self) -> None:
+        """Let the engine retain the latest records, and look back where that is due."""
+        engine, latest = self._engine, self._latest
+        if engine is not None and latest:
+            batch = Batch(vectors=self._rows[: len(latest)].copy(), times=np.array(self._times))
+            part = Labelled(engine.seq - len(latest), batch, np.array(latest, np.int64))
+            self._events.extend(engine.take_absorbed(part, np.concatenate([NO_REVISIONS, *self._revised])))
+            self._begin_part()
+
+    def _begin_part(self) -> None:
+        """Hold no records that are not retained; as many may come as there are until the next look."""
+        self._latest, self._times, self._revised = [], [], []
+        self._room = REVIEW_EVERY - self._search().seq % REVIEW_EVERY
 
     def _learn_early(self, x: Any, t: float | None) -> int | None:
         early, names = self._early, names_of([x])
@@ -84,7 +116,7 @@ class Vectors:
         """Cluster all records so far anew, with the scales that they suggest; the label of the last."""
         rows = [x for x, _ in self._early]
         self.names = names_of(rows)
-        self._engine = self._make(retain=0, **({"warmup": len(rows)} if self._last > 1 else {}))
+        self._engine = self._make(**({"warmup": len(rows)} if self._last > 1 else {}))
         records = [Record(numbers_of(x, self.names), {}, time=t) for x, t in self._early]
         answers = self._engine.advance(records)
         for reject in answers.rejects:
@@ -98,7 +130,7 @@ class Vectors:
             places = np.unique(labels, return_inverse=True)[1].reshape(-1)
             names, minted = inherit(before[known], places[known])
             names = np.concatenate([names, minted + np.arange(places.max() + 1 - len(names))])
-            named = self._search().rename(labels, names[places], int(before.max()) + 1)
+            named = self._engine.rename(labels, names[places], int(before.max()) + 1)
         self._events.clear()
         self._events.extend(_renamed(answers.events, dict(zip(labels.tolist(), named.tolist(), strict=True))))
         self._labels = named[:-1].tolist()
@@ -113,6 +145,9 @@ class Vectors:
         self._single.time[0] = self._time
         self._plain = family.reads_all and not self._settings.normalise
         self._pack = struct.Struct(f"{family.dimension}d").pack_into
+        self._rows = np.zeros((REVIEW_EVERY, family.dimension))
+        self._into, self._row = self._rows.data.cast("B"), self._single.row.data.cast("B")
+        self._begin_part()
 
     def _search(self) -> BeamSearch:
         assert self._engine is not None
@@ -125,7 +160,7 @@ class Vectors:
         assert single is not None
         try:
             if names is None:
-                numbers = x
+                numbers: Any = None if isinstance(x, dict) else x
             else:
                 get = x.get
                 numbers = [get(name, 0.0) for name in names]
@@ -133,7 +168,7 @@ class Vectors:
                 self._pack(single.row, 0, *numbers)
             else:
                 single.row[:] = self._row_of(x, names)
-        except (TypeError, struct.error):
+        except (TypeError, AttributeError, struct.error):
             single.row[:] = self._row_of(x, names)
         if t is not None and t > self._time:
             self._time = t
@@ -142,16 +177,17 @@ class Vectors:
 
     def _row_of(self, x: Any, names: list[Any] | None) -> Any:
         """The numbers of a record as the family takes them. ValueError or TypeError where it takes none."""
+        if self._single is not None and isinstance(x, Mapping) != (self.names is not None):
+            raise TypeError("a record holds features, or a vector, and those before held the other")
         numbers = numbers_of(x, names)
         record = Record(numbers, {})
         if self._encoder is None:
             made = choose_encoder(record, self._settings, sparse=False)
             assert isinstance(made, VectorEncoder)
             self._encoder = made
-        elif names is None and len(numbers) != self._encoder.dimension:
-            raise ValueError(
-                f"a vector has {len(numbers)} numbers, and those before had {self._encoder.dimension}"
-            )
+        size = self._encoder.dimension if self._single is None else len(self._single.row)
+        if names is None and len(numbers) != size:
+            raise ValueError(f"a vector has {len(numbers)} numbers, and those before had {size}")
         self._encoder.dimension = len(numbers)
         reject = self._encoder.add(record)
         if reject is not None:
@@ -183,6 +219,7 @@ class Vectors:
     def engine(self) -> Engine | None:
         """The engine; records that it takes here pass by its answers, so that all of them count as final."""
         if self._engine is not None:
+            self._retain()
             self._engine.close_answers()
         return self._engine
 
@@ -207,7 +244,7 @@ class Vectors:
         self._labels, self._time, self.names = stored["labels"], stored["time"], stored["names"]
         self._learning = stored["learning"]
         if stored["engine"] is not None:
-            self._engine = make(stored["engine"], retain=0)
+            self._engine = make(stored["engine"])
             self._go_on()
         return self
 

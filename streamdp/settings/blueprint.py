@@ -124,12 +124,12 @@ class Blueprint:
     ) -> BeamSearch:
         """The beam, for words where there are no moments of vectors.
 
-        It goes on from ``facts``, and from parameters that it has ``learned``, where they are given;
-        UnsoundError where they are not those of such a beam.
+        It goes on from ``facts``, and from parameters that it has ``learned``, where they are given, else
+        from those of the first records; UnsoundError where they are not those of such a beam.
         """
         likelihood = self.likelihood_for(moments)
         family = self.follows(moments)
-        require((family is None) == (learned is None) or facts is None, "parameters of another likelihood")
+        require(family is not None or learned is None or facts is None, "parameters of another likelihood")
         if family is not None and learned is not None:
             likelihood = family.with_learned(learned)
         model = build_model(self.settings, self.prior_for(likelihood.sparse), likelihood)

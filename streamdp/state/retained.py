@@ -147,6 +147,11 @@ class Retained:
         for part in self.parts:
             part.labels[part.labels == before] = after
 
+    def rename(self, labels: np.ndarray) -> None:
+        """Give all records new labels; ``labels`` are those of all records so far."""
+        if (held := self._joined()) is not None:
+            held.labels[:] = labels[held.first :]
+
     def revise(self, seq: int, label: int) -> None:
         """Give a record its newest label, where it is still held."""
         for part in reversed(self.parts):

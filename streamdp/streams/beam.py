@@ -199,6 +199,15 @@ class BeamStream(Stream):
             search.forget_words(words.evict(search.held_words(), seq - self.settings.retain))
         self.stage("encode")
 
+    def take_absorbed(self, part: Labelled, revised: np.ndarray, answers: Answers) -> None:
+        """Retain records that the search has absorbed by itself, with what it revised; look back when due."""
+        self.announcer.passed_by = True
+        self.retained.append(part)
+        for seq, label in revised.tolist():
+            self.retained.revise(seq, label)
+        if self._search is not None and self.seq % REVIEW_EVERY == 0:
+            self._look_back(self._search, answers)
+
     def _report(
         self, search: BeamSearch, out: Output, first: int, times: Sequence[float | None], answers: Answers
     ) -> None:
