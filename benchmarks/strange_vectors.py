@@ -24,6 +24,9 @@ SMALL = ("wine", "iris", "breast_cancer", "moons")
 ORDERS = len(DIMENSIONS)
 """In which each of these comes."""
 
+COMPARED = ("sklearn_blobs", "aniso", "varied", "circles")
+"""Of scikit-learn's comparison of clusterers, 500 points each, with other seeds."""
+
 SEEDS = 2 * ORDERS
 """Sets of each of the other kinds."""
 
@@ -197,6 +200,20 @@ def small(name: str, seed: int) -> Data:
     return standardised(vectors[order], truth[order])
 
 
+def compared(name: str, seed: int) -> Data:
+    """A set of the plane as scikit-learn's comparison of clusterers makes it."""
+    from sklearn import datasets
+
+    if name == "circles":
+        vectors, truth = datasets.make_circles(500, factor=0.5, noise=0.05, random_state=seed)
+    else:
+        spread = [1.0, 2.5, 0.5] if name == "varied" else 1.0
+        vectors, truth = datasets.make_blobs(500, cluster_std=spread, random_state=seed)
+    if name == "aniso":
+        vectors = vectors @ [[0.6, -0.6], [-0.4, 0.8]]
+    return standardised(vectors, truth)
+
+
 def sipu(name: str) -> list[Data]:
     """A set of the plane as it is published, and in other orders."""
     folder = data_folder() / "more" / "sipu"
@@ -225,7 +242,7 @@ PUBLIC: dict[str, Callable[[], list[Data]]] = {
 }
 """The same in both halves: constants may have been chosen on these."""
 
-KINDS = (*SMALL, *MIXTURES, *OTHERS, *PUBLIC)
+KINDS = (*SMALL, *COMPARED, *MIXTURES, *OTHERS, *PUBLIC)
 
 
 def sets(half: str, kinds: Sequence[str] = KINDS) -> dict[str, list[Data]]:
@@ -236,6 +253,8 @@ def sets(half: str, kinds: Sequence[str] = KINDS) -> dict[str, list[Data]]:
             found[f"{kind} *"] = PUBLIC[kind]()
         elif kind in SMALL:
             found[kind] = [small(kind, seed) for seed in seeds]
+        elif kind in COMPARED:
+            found[kind] = [compared(kind, seed) for seed in seeds]
         elif kind in MIXTURES:
             found[kind] = [mixture(kind, seed) for seed in seeds]
         else:
