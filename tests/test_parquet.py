@@ -5,12 +5,15 @@ from __future__ import annotations
 import contextlib
 import json
 import sqlite3
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as arrow
 import pytest
-from commands import assignments, fail, succeed
+from commands import assignments, call, fail, succeed
 from pyarrow import parquet
 
 BINARY = {
@@ -75,3 +78,62 @@ def test_a_parquet_file_without_text_in_its_bytes_is_refused(tmp_path: Path) -> 
     code, said = fail(tmp_path, "consume", "in.parquet", "--output", "out")
     assert code == 65
     assert "holds bytes that are not UTF-8" in said
+
+
+def three_blobs() -> tuple[np.ndarray, list[int]]:
+    """Rows of three clusters, which come in turn."""
+    truth = np.arange(300) % 3
+    return np.random.default_rng(0).normal(size=(300, 4)) + 30.0 * np.eye(3, 4)[truth], truth.tolist()
+
+
+@pytest.mark.parametrize("kind", ["list", "fixed", "half", "doubles", "decimals"])
+@pytest.mark.parametrize("command", [("consume",), ("fit", "--budget", "20")])
+def test_a_column_of_lists_holds_vectors_and_columns_of_numbers_hold_features(
+    tmp_path: Path, kind: str, command: tuple[str, ...]
+) -> None:
+    rows, truth = three_blobs()
+    flat = arrow.array(rows.ravel().astype("f2" if kind == "half" else "f8"))
+    if kind in ("list", "half"):
+        columns = {"embedding": arrow.ListArray.from_arrays(arrow.array(range(0, 1201, 4), "i4"), flat)}
+    elif kind == "fixed":
+        columns = {"embedding": arrow.FixedSizeListArray.from_arrays(flat, 4)}
+    else:
+        columns = {f"x{i}": arrow.array(rows[:, i]) for i in range(4)}
+    if kind == "decimals":
+        decimal = arrow.decimal128(20, 6)
+        columns = {name: column.cast(decimal, safe=False) for name, column in columns.items()}
+    parquet.write_table(arrow.table(columns), tmp_path / "in.parquet")
+    done = call(tmp_path, command[0], "in.parquet", *command[1:])
+    found = [line["cluster"] for line in assignments(done.stdout)]
+    assert found[:300] == truth
+    assert ("vectors from 'embedding'" in done.stderr.decode()) == ("embedding" in columns)
+    lines = [json.dumps({"embedding": row}) for row in rows.tolist()]
+    (tmp_path / "in.jsonl").write_text("\n".join(lines) + "\n")
+    done = call(tmp_path, command[0], "in.jsonl", *command[1:])
+    assert [line["cluster"] for line in assignments(done.stdout)][:300] == truth
+    shown = call(tmp_path, "check", "in.parquet").stdout.decode()
+    assert shown.startswith("in.parquet: parquet, all 300 records")
+    assert ("vectors of 4 numbers" if "embedding" in columns else "4 features") in shown
+
+
+def test_rows_that_are_no_vectors_are_refused_by_line(tmp_path: Path) -> None:
+    rows, _ = three_blobs()
+    vectors: list[Any] = rows.tolist()
+    vectors[4], vectors[6], vectors[8] = None, [1.0, None, 2.0, 3.0], [float("nan")] * 4
+    vectors[10] = vectors[10][:3]
+    parquet.write_table(arrow.table({"vector": vectors}), tmp_path / "in.parquet")
+    succeed(tmp_path, "consume", "in.parquet", "--output", "out")
+    rejects = [json.loads(line) for line in (tmp_path / "out.rejects.jsonl").read_bytes().splitlines()]
+    assert [r["position"]["line"] for r in rejects] == [5, 7, 9, 11]
+
+
+def test_whoever_reads_the_answers_of_a_fit_may_have_seen_enough(tmp_path: Path) -> None:
+    rows, _ = three_blobs()
+    parquet.write_table(arrow.table({"vector": rows.tolist()}), tmp_path / "in.parquet")
+    command = [sys.executable, "-m", "streamdp", "fit", "in.parquet", "--budget", "20"]
+    with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as run:
+        assert run.stdout is not None
+        run.stdout.close()
+        assert run.stderr is not None
+        assert b"Traceback" not in run.stderr.read()
+    assert run.returncode == 0

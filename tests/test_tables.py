@@ -204,8 +204,28 @@ def test_rows_of_an_array_are_vectors(tmp_path: Path) -> None:
         assert "not vectors: save rows of numbers" in message
     np.save(tmp_path / "in.npy", np.array([{}], object), allow_pickle=True)
     assert "no .npy file of numbers" in fail(tmp_path, "consume", "in.npy")[1]
+    message = fail(tmp_path, "consume", "in.npy")[1]
+    assert "it holds Python objects, which are never read" in message
     (tmp_path / "in.npy").write_bytes(b"no array")
-    assert "no .npy file of numbers" in fail(tmp_path, "consume", "in.npy")[1]
+    message = fail(tmp_path, "consume", "in.npy")[1]
+    assert "no .npy file of numbers: it does not begin as one does" in message
+    np.save(tmp_path / "in.npy", np.zeros((50, 8)))
+    whole = (tmp_path / "in.npy").read_bytes()
+    for size in (0, 20, 300, len(whole) - 1):
+        (tmp_path / "in.npy").write_bytes(whole[:size])
+        code, message = fail(tmp_path, "consume", "in.npy")
+        assert code == 65
+        assert ("cut off" if size else "does not begin") in message
+        assert "pickle" not in message
+
+
+@pytest.mark.parametrize("kind", ["f2", "f4", ">f8", "i1", "u8", "?"])
+def test_numbers_of_any_kind_are_vectors(tmp_path: Path, kind: str) -> None:
+    truth = np.arange(300) % 3
+    np.save(tmp_path / "in.npy", np.asfortranarray((np.eye(3)[truth]).astype(kind)))
+    found = [line["cluster"] for line in assignments(call(tmp_path, "consume", "in.npy").stdout)]
+    assert found == truth.tolist()
+    assert call(tmp_path, "check", "in.npy").stdout.startswith(b"in.npy: npy, all 300 records")
 
 
 def test_columns_of_parquet_are_recognised(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import msgspec
 
 from streamdp.answers.listing import when
 from streamdp.cli.hints import hint
-from streamdp.cli.reading import Reader
+from streamdp.cli.reading import Reader, is_columnar
 from streamdp.cli.recognise import recognised
 from streamdp.cli.status import counted, lateness_line
 from streamdp.encode.category_encoder import CategoryEncoder
@@ -120,7 +120,8 @@ def check(settings: Settings, file: str) -> int:
         reader.source.close()
     taken, refused, encoder, late = _try(settings, found)
     first = "all" if whole else "the first"
-    _say(f"{file}: {reader.decoder.format}, {first} {counted(len(found), 'record')} looked at")
+    written = file.rpartition(".")[2].lower() if is_columnar(file) else reader.decoder.format
+    _say(f"{file}: {written}, {first} {counted(len(found), 'record')} looked at")
     if reader.decoder.header is not None:
         _say(f"columns: {', '.join(map(repr, reader.decoder.header))}")
     if taken:

@@ -94,9 +94,10 @@ def run_fit(settings: Settings, file: str, search: FitOptions, results: Results)
     began = working_time()
     with Interrupt() as interrupt, Progress(plan) as progress:
         found = Fit(collection, *solve_likelier(problems, plan, progress, interrupt.event))
-    sinks.write(Answers(Lines(found.assignments), found.rejects, []))
-    sinks.flush(sync=True)
-    sinks.close()
+    with contextlib.suppress(SinkClosed):  # whoever read the answers may have seen enough
+        sinks.write(Answers(Lines(found.assignments), found.rejects, []))
+        sinks.flush(sync=True)
+        sinks.close()
     if folder is not None:
         save_engine(folder, found.to_engine(), "fit")
         folder.close()

@@ -22,7 +22,7 @@ from streamdp.decode.dates import AmbiguousError
 from streamdp.decode.fields import RefusedError, is_time
 from streamdp.decode.log import JOURNALS, LogLines
 from streamdp.decode.objects import plain_fields
-from streamdp.decode.roles import has_commas, id_column, text_column, time_column
+from streamdp.decode.roles import has_commas, id_column, text_column, time_column, vector_column
 from streamdp.errors import ConfigError, Exit
 from streamdp.records import Reject
 from streamdp.settings import Settings
@@ -175,6 +175,13 @@ def _named(settings: Settings, file: str) -> Settings:
             found["text_field"] = text[0]
             more = f" (not {', '.join(map(repr, text[1]))})" if text[1] else ""
             reads.append(f"texts from {text[0]!r}{more}")
+    if settings.vector_field is None and not (
+        known or found or settings.of_categories or is_sparse(settings)
+    ):
+        vector = vector_column(others())
+        if vector is not None:
+            found["vector_field"] = vector
+            reads.append(f"vectors from {vector!r}")
     if settings.date_field is None:
         lacking = settings.time_field == default.time_field and default.time_field not in header
         own, compact = settings.time_field, settings.time_unit == default.time_unit

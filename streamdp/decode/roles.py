@@ -69,6 +69,16 @@ def text_column(columns: Values) -> tuple[str, list[str]] | None:
     return (max(prose, key=lambda name: words[name]), []) if prose else None
 
 
+def vector_column(columns: Values) -> str | None:
+    """The column of lists of numbers; None where there is none, or more than one."""
+
+    def is_vector(value: Any) -> bool:
+        return isinstance(value, list) and all(type(number) in (int, float) for number in value)
+
+    found = [name for name, values in columns.items() if _nearly(is_vector, values[:_FEW])]
+    return found[0] if len(found) == 1 else None
+
+
 def time_column(
     columns: Values, name: str | None = None, form: str | None = None, compact: bool = True
 ) -> Timing | None:

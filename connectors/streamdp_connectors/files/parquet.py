@@ -135,19 +135,23 @@ class ParquetSource(RowSource):
         groups = range(first, len(counts))
         try:
             for batch in self._file.iter_batches(ROWS, row_groups=list(groups)) if groups else ():
-                rows = self._in_microseconds(batch).to_pylist()
+                rows = self._readable(batch).to_pylist()
                 yield from rows[row:]
                 row = max(row - len(rows), 0)
         except self._arrow.ArrowException as error:
             raise SourceError(f"{self.path} is not valid Parquet: {error}", Exit.BAD_DATA) from None
 
-    def _in_microseconds(self, batch: Any) -> Any:
-        """Python's times know no nanoseconds."""
-        table = self._arrow.Table.from_batches([batch])
+    def _readable(self, batch: Any) -> Any:
+        """Times in microseconds, as Python's know no nanoseconds; decimals with a fraction as floats."""
+        table, types = self._arrow.Table.from_batches([batch]), self._arrow.types
         for i, field in enumerate(table.schema):
-            if self._arrow.types.is_timestamp(field.type) and field.type.unit == "ns":
+            if types.is_timestamp(field.type) and field.type.unit == "ns":
                 kind = self._arrow.timestamp("us", field.type.tz)
-                table = table.set_column(i, field.name, table.column(i).cast(kind, safe=False))
+            elif _is_fraction(self._arrow, field.type):
+                kind = self._arrow.float64()
+            else:
+                continue
+            table = table.set_column(i, field.name, table.column(i).cast(kind, safe=False))
         return table
 
 
@@ -162,4 +166,9 @@ def _as_text(value: Any, padding: bytes = b"") -> Any:
 
 def _is_number(arrow: Any, kind: Any) -> bool:
     types = arrow.types
-    return bool(types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind))
+    whole = types.is_integer(kind) or types.is_boolean(kind)
+    return bool(whole or types.is_floating(kind) or _is_fraction(arrow, kind))
+
+
+def _is_fraction(arrow: Any, kind: Any) -> bool:
+    return bool(arrow.types.is_decimal(kind) and kind.scale > 0)
