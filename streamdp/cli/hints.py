@@ -46,6 +46,8 @@ def hint(rejects: Sequence[Reject], settings: Settings, input_format: str, heade
             return f"the input looks like {what}"
     if (first.reason == "too_large" and input_format == "otlp") or "schema registry" in first.detail:
         return ""
+    if first.reason == "too_large" and "number" in first.detail:
+        return "divide all numbers by the same one"
     front = 5 if "topic" in first.position else 0  # where the number of a schema may stand
     if first.reason in ("not_utf8", "too_large") or b"\0" in first.data[front:1000]:
         return "the input does not look like text: unpack or convert it to JSON lines, CSV or text"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Iterable, Sequence
 from typing import Any, ClassVar
@@ -15,6 +16,8 @@ from streamdp.records import Kind, Record, Reject, holds_categories
 from streamdp.records.columns import Texts
 from streamdp.settings.registry import LIKELIHOODS, find
 from streamdp.settings.schema import AUTO
+
+_log = logging.getLogger("streamdp")
 
 HUGE = 1e100
 """Larger components are refused: their squares would leave the range of a double."""
@@ -57,7 +60,10 @@ class VectorEncoder:
 
     def learn(self) -> Moments | None:
         """Location and scale of the vectors of the batch."""
-        return Moments.of(np.array(self.rows, float))
+        rows = np.array(self.rows, float)
+        if not rows.var(axis=0).any() and np.ptp(rows, axis=0).any():
+            _log.warning("the vectors differ by less than 1e-150, too little to be told apart: multiply them")
+        return Moments.of(rows)
 
     def add_all(self, records: Iterable[Record]) -> list[Reject | None]:
         """Append records to the batch, or say of each why it cannot be clustered."""

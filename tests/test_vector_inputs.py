@@ -1,0 +1,129 @@
+"""Vectors of any kind: what goes in gets a label for each record, or is refused by its number."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+import streamdp
+from streamdp.records import Assignment
+from streamdp.scoring.agreement import agreement
+
+FINITE = st.one_of(
+    st.floats(-1e300, 1e300),
+    st.floats(-1e3, 1e3),
+    st.integers(-2, 2).map(float),
+    st.sampled_from([0.0, 1e-300, 5e-324, 1e-12, 1e12, 1e99, 1e100, 1e300]),
+)
+SHAPES = st.tuples(st.integers(1, 12), st.integers(2, 6))
+ROWS = arrays(np.float64, SHAPES, elements=FINITE, fill=FINITE)
+
+
+@pytest.mark.filterwarnings("ignore:row:UserWarning")
+@pytest.mark.parametrize("normalise", [False, True])
+@settings(max_examples=60, deadline=None)
+@given(rows=ROWS, more=FINITE)
+def test_every_row_of_a_finite_matrix_has_a_label(normalise: bool, rows: np.ndarray, more: float) -> None:
+    largest = np.abs(rows).max(axis=1)
+    usable = (largest <= 1e100) & ((largest > 0.0) | (not normalise))
+    model = streamdp.StreamDPClusterer(beam=2, normalise=normalise)
+    if not usable.any():
+        with pytest.raises(ValueError, match="row 0"):
+            model.fit(rows)
+        return
+    labels = model.fit_predict(rows)
+    assert labels.shape == (len(rows),)
+    assert ((labels >= 0) == usable).all()
+    assert model.predict(rows).shape == (len(rows),)
+    other = np.full((3, rows.shape[1]), more)
+    assert model.partial_fit(np.concatenate([other, rows])).labels_.shape == (len(rows) + 3,)
+
+
+@pytest.mark.parametrize("normalise", [False, True])
+@settings(max_examples=40, deadline=None)
+@given(rows=ROWS)
+def test_every_vector_of_a_stream_is_answered_or_refused(normalise: bool, rows: np.ndarray) -> None:
+    engine = streamdp.Engine(streamdp.Settings(beam=2, warmup=4, normalise=normalise), with_events=True)
+    told = [engine.advance(rows.tolist()), engine.finish()]
+    answered = {line.seq for answers in told for line in answers.lines if isinstance(line, Assignment)}
+    refused = sum(len(answers.rejects) for answers in told)
+    assert len(answered) + refused == len(rows)
+    model, taken = streamdp.StreamDP(beam=2, normalise=normalise), 0
+    for row in rows.tolist():
+        try:
+            label = model.learn_predict_one(row)
+        except ValueError:
+            continue
+        taken += 1
+        assert isinstance(label, int)
+        assert isinstance(model.predict_one(row), int)
+        assert sum(model.predict_proba_one(row).values()) == pytest.approx(1.0)
+    assert taken == len(answered) or 1e100 in np.abs(rows)
+    assert (model.n_clusters > 0) == (taken > 0)
+
+
+def blobs(n: int = 300) -> tuple[np.ndarray, np.ndarray]:
+    """Three clusters, which come in no order."""
+    rng = np.random.default_rng(0)
+    truth = rng.permutation(np.arange(n) % 3)
+    return rng.normal(size=(n, 3)) + 12.0 * np.eye(3)[truth], truth
+
+
+def of_engine(rows: np.ndarray) -> list[int]:
+    """The last label of each row."""
+    engine, found = streamdp.Engine(), dict[int, int]()
+    for answers in (engine.advance(rows.tolist()), engine.finish()):
+        found |= {line.seq: line.cluster for line in answers.assignments}
+    return [found[seq] for seq in range(len(rows))]
+
+
+def one_by_one(rows: np.ndarray) -> list[int]:
+    """What StreamDP says of each row when all are learned."""
+    model = streamdp.StreamDP()
+    model.learn_many(rows)
+    return [model.predict_one(row) or 0 for row in rows.tolist()]
+
+
+DOORS: dict[str, Callable[[np.ndarray], list[int]]] = {
+    "engine": of_engine,
+    "StreamDP": one_by_one,
+    "clusterer": lambda rows: streamdp.StreamDPClusterer().fit_predict(rows).tolist(),
+}
+
+CHANGES: dict[str, Callable[[np.ndarray], np.ndarray]] = {
+    "as they are": lambda rows: rows,
+    "whole numbers": lambda rows: (10.0 * rows).astype(np.int32),
+    "half precision": lambda rows: rows.astype(np.float16),
+    "true or false": lambda rows: rows > 6.0,
+    "tiny": lambda rows: 1e-140 * rows,
+    "huge": lambda rows: 1e98 * rows,
+    "far from zero": lambda rows: rows + 1e9,
+    "with constants": lambda rows: np.column_stack([np.full(len(rows), 7.0), rows, np.zeros(len(rows))]),
+    "each many times": lambda rows: np.round(rows / 12.0),
+    "of 4,096 numbers": lambda rows: np.repeat(rows, 4096 // 3 + 1, axis=1)[:, :4096],
+}
+
+
+@pytest.mark.parametrize("door", DOORS)
+@pytest.mark.parametrize("change", CHANGES)
+def test_three_clusters_are_three_however_they_are_written(change: str, door: str) -> None:
+    rows, truth = blobs()
+    found = DOORS[door](CHANGES[change](rows))
+    assert agreement(truth.tolist(), found).ari > 0.95
+
+
+@pytest.mark.parametrize("door", DOORS)
+def test_numbers_that_differ_too_little_are_said_to(door: str, caplog: pytest.LogCaptureFixture) -> None:
+    rows, _ = blobs()
+    with caplog.at_level(logging.WARNING, "streamdp"):
+        DOORS[door](1e-300 * rows)
+        assert "multiply them" in caplog.text
+        caplog.clear()
+        DOORS[door](np.ones((300, 3)))
+        assert not caplog.text
