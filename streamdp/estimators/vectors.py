@@ -164,11 +164,12 @@ class Vectors:
             else:
                 get = x.get
                 numbers = [get(name, 0.0) for name in names]
-            if self._plain and hypot(*numbers) < HUGE:
+            plain = self._plain and hypot(*numbers) < HUGE
+            if plain:
                 self._pack(single.row, 0, *numbers)
-            else:
-                single.row[:] = self._row_of(x, names)
         except (TypeError, AttributeError, struct.error):
+            plain = False
+        if not plain:
             single.row[:] = self._row_of(x, names)
         if t is not None and t > self._time:
             self._time = t
