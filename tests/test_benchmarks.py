@@ -1,4 +1,4 @@
-"""The programs of the benchmarks load: what they use of the package is still there."""
+"""The programs of the benchmarks load: what they use of the package is still there; files are read."""
 
 from __future__ import annotations
 
@@ -6,7 +6,13 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
+import pyarrow
+import pytest
 from commands import environment
+from pyarrow import parquet
+
+from benchmarks.strange_vectors import from_file
 
 ROOT = Path(__file__).resolve().parents[1]
 PROGRAM = """
@@ -25,3 +31,27 @@ def test_every_program_loads() -> None:
     run = [sys.executable, "-c", PROGRAM, *names]
     done = subprocess.run(run, cwd=ROOT, env=environment(), capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
+
+
+def test_strangers_may_be_files(tmp_path: Path) -> None:
+    vectors, kinds = np.array([[0.5, 1.0], [2.0, 3.0], [4.0, 5.0]]), ["b", "a", "b"]
+    np.save(tmp_path / "x.npy", vectors.astype(np.float16))
+    np.save(tmp_path / "y.npy", np.array([7, 3, 7]))
+    columns = {"one": vectors[:, 0], "kind": kinds, "two": vectors[:, 1]}
+    parquet.write_table(pyarrow.table(columns), tmp_path / "columns.parquet")
+    parquet.write_table(pyarrow.table({"v": vectors.tolist(), "kind": kinds}), tmp_path / "lists.parquet")
+    for name, truth in (
+        ("x.npy", str(tmp_path / "y.npy")),
+        ("columns.parquet", "kind"),
+        ("lists.parquet", "kind"),
+    ):
+        data = from_file(str(tmp_path / name), truth, normalise=False)
+        assert data.vectors.tolist() == vectors.tolist()
+        assert data.truth.tolist() == [1, 0, 1]
+    for name, truth in (
+        ("x.npy", "none.npy"),
+        ("lists.parquet", "kinds"),
+        ("y.npy", str(tmp_path / "y.npy")),
+    ):
+        with pytest.raises(SystemExit):
+            from_file(str(tmp_path / name), truth, normalise=False)
