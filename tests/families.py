@@ -186,6 +186,12 @@ CASES = {
         _sphere,
         exact=1e-8,
     ),
+    "powered-sphere": Case(
+        VonMisesFisher(3, (1.0, 6.0), NORTH, 1.7, 0.3),
+        va.VonMisesFisher([1.0, 6.0], NORTH, 1.7, 0.3),
+        _sphere,
+        exact=1e-8,
+    ),
 }
 
 few = settings(max_examples=30, deadline=None)

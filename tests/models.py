@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -213,7 +214,7 @@ def _words(name: str) -> tuple[Any, Any, Any]:
             return lk.Categorical(0.4, 1.5, text), naive_parts, families.PartsSeen(1.5, learned)
         sphere, naive_sphere = _vectors("sphere")
         return (
-            lk.Categorical(0.4, 1.5, text, sphere, 0.6),
+            lk.Categorical(0.4, 1.5, text, replace(sphere, power=0.6)),
             families.Beside(naive_parts, naive_sphere, 0.6),
             families.BesideSeen(1.5, learned),
         )

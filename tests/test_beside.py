@@ -43,7 +43,7 @@ from streamdp.settings.load import differences, model_settings, stored_settings
 from streamdp.sharding import shard_settings
 
 WEIGHT = 0.6
-SPHERE = VonMisesFisher(2, (2.0, 9.0), NORTH, 0.7)
+SPHERE = VonMisesFisher(2, (2.0, 9.0), NORTH, 0.7, WEIGHT)
 NAIVE = va.VonMisesFisher([2.0, 9.0], NORTH, 0.7)
 SETTINGS = Settings(texts=("title",), vector_field="embedding")
 
@@ -60,7 +60,7 @@ class Vectored(Problem):
         rows = np.array([[math.nan] * 2 if x is None else x for x in self.vectors])
         data = words.data
         self.data = Batch(data.offsets, data.words, data.counts, rows, data.times)
-        self.likelihood = Categorical(0.5, text=TEXTS, vector=SPHERE, weight=WEIGHT)
+        self.likelihood = Categorical(0.5, text=TEXTS, vector=SPHERE)
 
     def log_h(self, members: tuple[int, ...]) -> float:
         """log H of a set of records."""
@@ -180,7 +180,8 @@ def test_rows_are_the_sums_of_the_vectors_that_clusters_hold(more: dict[str, Any
         row = search.state.clusters.beside.block[slot]
         np.testing.assert_allclose(row[family.parts["total"]], mine.sum(axis=0), atol=1e-9)
         assert row[family.parts["count"]] == len(mine)
-        assert row[family.parts["log_h"]] == pytest.approx(family.log_marginal(mine), abs=1e-6)
+        log_h = family.power * row[family.parts["log_h"]]
+        assert log_h == pytest.approx(family.log_marginal(mine), abs=1e-6)
 
 
 @entry
@@ -210,7 +211,8 @@ def weighed_whole(weight: float, records: list[Any], founders: np.ndarray) -> di
     slot = int(np.flatnonzero((state.pool.state == ALIVE) & (state.pool.founder == 0))[0])
     out = np.full(len(state.pool.slots) + 1, math.nan)
     incoming = Incoming(-1, 0.0, bag[0], bag[1], np.zeros(0), -1)
-    model = search.model._replace(family=search.model.family._replace(weight=weight))
+    vector = search.model.family.vector._replace(power=weight)
+    model = search.model._replace(family=search.model.family._replace(vector=vector))
     score_whole(model, state, search.scores, incoming, slot, out)
     others = np.flatnonzero(~np.isnan(out[:-1]))
     return {**dict(zip(state.pool.founder[others].tolist(), out[others].tolist(), strict=True)), -1: out[-1]}

@@ -228,6 +228,7 @@ TERMS: list[tuple[Likelihood, dict[str, Any]]] = [
             "mean_concentration": 1.7,
             "log_start": -2.973305949066,
             "mean": [0.0, 0.0, 1.0],
+            "power": 1.0,
         },
     ),
 ]

@@ -111,8 +111,8 @@ def test_the_tree_of_vectors_is_the_plain_one(family: Any) -> None:
 
 def test_the_tree_of_words_and_vectors_weighs_both() -> None:
     """The weighted gain of the vectors counts beside that of the words; some records lack a vector."""
-    sphere = VonMisesFisher(3, (2.0, 9.0), (0.0, 0.0, 1.0), 0.7)
-    family = Categorical(0.5, text=HierarchicalPitmanYor(), vector=sphere, weight=0.6)
+    sphere = VonMisesFisher(3, (2.0, 9.0), (0.0, 0.0, 1.0), 0.7, 0.6)
+    family = Categorical(0.5, text=HierarchicalPitmanYor(), vector=sphere)
     for seed in range(4):
         rng = np.random.default_rng(seed)
         base = np.append([0.0, -1.0], np.full(12, -1 / 12))
@@ -134,7 +134,7 @@ def test_the_tree_of_words_and_vectors_weighs_both() -> None:
 
         def marginal(given: list[Any], base: np.ndarray = base) -> float:
             vectors = sphere.log_marginal([x for _, x in given if x is not None])
-            return family.log_marginal([bag for bag, _ in given], base) + 0.6 * vectors
+            return family.log_marginal([bag for bag, _ in given], base) + vectors
 
         sizes = [len(own) for own in records]
         stated = Stated([*range(8)], sizes, family, 2.0, bags, np.array(rows), base)

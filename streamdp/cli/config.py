@@ -25,7 +25,6 @@ from streamdp.records import Position, Record, Reject, holds_categories
 from streamdp.settings import Settings
 from streamdp.settings.assemble import (
     ANY,
-    BESIDE_WEIGHT,
     LONG,
     build_likelihood,
     build_prior,
@@ -66,8 +65,8 @@ def automatic(settings: Settings) -> list[str]:
         family = build_likelihood(settings, ANY if beside else None)
         found.append(f"{what}: {family}, {build_prior(settings, True)}")
         if beside:
-            weight = BESIDE_WEIGHT if settings.vector_weight is None else settings.vector_weight
-            found.append(f"vector beside them: {type(family.of_vectors).__name__}, weight {weight:g}")
+            vector = family.of_vectors
+            found.append(f"vector beside them: {type(vector).__name__}, weight {vector.power:g}")
     if sparse is not True:
         held = warmup_length(settings)
         scale = f", its scale learned from the first {held} vectors" if held else ""

@@ -53,7 +53,6 @@ class CategoricalTerms(NamedTuple):
     escape: float
     text: PitmanYorWordTerms  # of the words of texts; without any, its concentration is 0
     vector: Any  # of the vector's family; without any, numbers of no size
-    weight: float  # power of the vector's H
 
 
 class CategoricalSetTerms(NamedTuple):
@@ -199,7 +198,6 @@ class Categorical(BagFamily):
     escape: float = 1.0
     text: HierarchicalPitmanYor | None = None
     vector: VectorFamily | None = field(default=None, repr=False)
-    weight: float = field(default=1.0, repr=False)
 
     settings = {"beta": "beta", "base_escape": "escape"}  # noqa: RUF012
     drawn = ("beta",)
@@ -208,7 +206,6 @@ class Categorical(BagFamily):
     def __post_init__(self) -> None:
         positive("beta", self.beta)
         positive("escape", self.escape)
-        positive("weight", self.weight)
         if self.text is not None and self.text.base is not None:
             raise ValueError("the base measure of texts among fields must be learned")
 
@@ -227,7 +224,7 @@ class Categorical(BagFamily):
         none = PitmanYorWordTerms(0.0, 0.0, 0.0, 0.0, 1.0, np.zeros(0), np.zeros(0))
         text = none if self.text is None else self.text.terms()
         vector = NO_VECTOR if self.vector is None else self.vector.terms()
-        return CategoricalTerms(float(self.beta), float(self.escape), text, vector, float(self.weight))
+        return CategoricalTerms(float(self.beta), float(self.escape), text, vector)
 
     def set_terms(self, by_word: np.ndarray, by_record: np.ndarray, base: Any = None) -> CategoricalSetTerms:
         """What the kernels read of a set; ``ValueError`` without a base, which totals do not say."""

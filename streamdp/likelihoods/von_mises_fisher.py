@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from streamdp.kernels.checks import not_negative
+from streamdp.kernels.checks import not_negative, positive
 from streamdp.kernels.jit import kernel, sum_kernel
 from streamdp.likelihoods.base import Moments
 from streamdp.likelihoods.bessel import log_vmf_normaliser
@@ -45,13 +45,17 @@ NEGLIGIBLE = 40.0
 
 
 class VonMisesFisherTerms(NamedTuple):
-    """What the kernels read: concentrations and their log normalisers, the prior's, the prior mean."""
+    """What the kernels read: concentrations and their log normalisers, the prior's, the prior mean.
+
+    Rows hold log H as it is where the power is 1.
+    """
 
     grid: np.ndarray
     normalisers: np.ndarray
     mean_concentration: float
     log_start: float
     mean: np.ndarray
+    power: float
 
 
 @kernel
@@ -214,7 +218,7 @@ def _predictive(family: VonMisesFisherTerms, row: np.ndarray, x: np.ndarray, own
     along = row[ALONG]
     if family.mean_concentration > 0.0:
         along += dot(family.mean, 0, x)
-    return _log_h(family, row[COUNT] + 1.0, length, along) - row[LOG_H]
+    return family.power * (_log_h(family, row[COUNT] + 1.0, length, along) - row[LOG_H])
 
 
 @score_rows.of(VonMisesFisherTerms)
@@ -233,17 +237,17 @@ def _score_rows(family: VonMisesFisherTerms, rows: Rows, asked: Asked, out: np.n
     best = -math.inf
     if first >= 0:
         best = _near(family, rows, first, asked, lean)
-    least = max(asked.floor, best) - asked.margin
+    least = max(asked.floor / family.power, best) - asked.margin / family.power
     for s in range(rows.high):
         if rows.open[s] == 1 and s != first:
-            out[s] = -math.inf if out[s] < least else _near(family, rows, s, asked, lean)
+            out[s] = -math.inf if out[s] < least else family.power * _near(family, rows, s, asked, lean)
     if first >= 0:
-        out[first] = best
+        out[first] = family.power * best
 
 
 @log_marginal.of(VonMisesFisherTerms)
 def _log_marginal(family: VonMisesFisherTerms, row: np.ndarray) -> float:
-    return row[LOG_H]
+    return family.power * row[LOG_H]
 
 
 UNIT = 1e-3
@@ -287,6 +291,8 @@ class VonMisesFisher(VectorFamily):
         m0, the direction that those of the clusters are drawn around: D numbers, of length one.
     mean_concentration
         c0, how closely, >= 0; 0 for directions that are uniform on the sphere, with or without a mean.
+    power
+        Power of H, > 0. Below 1 a vector counts for fewer independent numbers than it has.
     relative
         Whether densities are multiples of that of the uniform distribution, which says nothing.
 
@@ -298,14 +304,15 @@ class VonMisesFisher(VectorFamily):
 
     Notes
     -----
-    H = C_D(kappa)^n C_D(c0) / C_D(|kappa s + c0 m0|) of n records of sum s, with C_D of
+    H = (C_D(kappa)^n C_D(c0) / C_D(|kappa s + c0 m0|))^power of n records of sum s, with C_D of
     :func:`~streamdp.likelihoods.bessel.log_vmf_normaliser` (Gopal and Yang 2014, with the mean direction
-    integrated out); the mean of H over several concentrations.
+    integrated out); over several concentrations, the mean before it is raised to the power.
     """
 
     concentration: float | tuple[float, ...] | None = None
     mean: tuple[float, ...] | None = None
     mean_concentration: float = 0.0
+    power: float = 1.0
     relative: bool = field(default=False, repr=False)
 
     row = ROW
@@ -323,6 +330,7 @@ class VonMisesFisher(VectorFamily):
             raise ValueError(f"concentration must be one or several positive numbers, not {value!r}")
         fixed = float(values) if values.ndim == 0 else tuple(values.tolist())
         object.__setattr__(self, "concentration", fixed)
+        object.__setattr__(self, "power", positive("power", self.power))
         c0 = not_negative("mean_concentration", self.mean_concentration)
         if self.mean is not None:
             mean = np.asarray(self.mean, dtype=np.float64)
@@ -382,7 +390,8 @@ class VonMisesFisher(VectorFamily):
         size, grid, c0 = self.dimension, self.concentrations, float(self.mean_concentration)
         uniform = log_vmf_normaliser(size, 0.0) if self.relative else 0.0
         normalisers = np.array([log_vmf_normaliser(size, kappa) - uniform for kappa in grid.tolist()])
-        return VonMisesFisherTerms(grid, normalisers, c0, log_vmf_normaliser(size, c0), self.direction)
+        start, power = log_vmf_normaliser(size, c0), float(self.power)
+        return VonMisesFisherTerms(grid, normalisers, c0, start, self.direction, power)
 
     @property
     def coarse(self) -> int:
@@ -397,4 +406,5 @@ class VonMisesFisher(VectorFamily):
     def upper_bounds(self, rows: np.ndarray) -> np.ndarray:
         """log C_D(kappa) + kappa |x|, at the best of the concentrations."""
         lengths = np.sqrt(np.einsum("nd,nd->n", rows, rows, dtype=np.float64))
-        return np.asarray((self._terms.normalisers + np.outer(lengths, self.concentrations)).max(axis=1))
+        found = (self._terms.normalisers + np.outer(lengths, self.concentrations)).max(axis=1)
+        return np.asarray(self.power * found)

@@ -246,7 +246,7 @@ class Search:
             given = store.terms, store.offsets, store.words, store.counts
             most = likelihood.upper_bounds(*given)
             if isinstance(store, BesideStore):
-                most = most + store.weight * _bounds_beside(store.beside.vectors, likelihood.of_vectors)
+                most = most + _bounds_beside(store.beside.vectors, likelihood.of_vectors)
             most = most[self.order]
         else:
             assert isinstance(likelihood, VectorFamily)

@@ -71,10 +71,8 @@ def new_store(
     return word_store(terms, offsets, words, counts, capacity, places, beside)
 
 
-def _beside(
-    data: Data, likelihood: BagFamily, capacity: int, anchors: Anchors | None
-) -> tuple[VectorStore, float] | None:
-    """The vectors beside words, and their weight, where the likelihood has a family of them."""
+def _beside(data: Data, likelihood: BagFamily, capacity: int, anchors: Anchors | None) -> VectorStore | None:
+    """The vectors beside words, where the likelihood has a family of them."""
     family = likelihood.of_vectors
     if (family is None) != (data.vectors is None):
         raise ValueError(
@@ -85,8 +83,7 @@ def _beside(
     rows, has = data.vectors.astype(family.dtype), ~np.isnan(data.vectors[:, 0])
     rows[has] = _rows(data.vectors[has], family)
     frozen = None if anchors is None else anchors.rows
-    store = vector_store(family.terms(), rows, family.width, capacity, frozen)
-    return store, float(getattr(likelihood, "weight", 1.0))
+    return vector_store(family.terms(), rows, family.width, capacity, frozen)
 
 
 def new_terms(store: Any, likelihood: Likelihood, base: np.ndarray | None = None) -> Any:

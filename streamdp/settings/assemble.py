@@ -133,8 +133,8 @@ def build_likelihood(settings: Settings, moments: Moments | None) -> Likelihood:
 def _vector_beside(settings: Settings, moments: Moments) -> dict[str, Any]:
     """The family of a vector beside other fields, and its weight."""
     dimension, weight = len(moments.mean), settings.vector_weight
-    vector = VonMisesFisher(dimension, BESIDE_KAPPA * dimension, relative=settings.embed is not None)
-    return {"vector": vector, "weight": BESIDE_WEIGHT if weight is None else weight}
+    power, relative = BESIDE_WEIGHT if weight is None else weight, settings.embed is not None
+    return {"vector": VonMisesFisher(dimension, BESIDE_KAPPA * dimension, power=power, relative=relative)}
 
 
 def _with_vector(settings: Settings, moments: Moments | None) -> Likelihood:

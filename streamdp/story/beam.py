@@ -198,7 +198,7 @@ def _typicality(search: BeamSearch, slots: list[int], records: Batch, which: np.
         gains = np.zeros(len(rows))
         leave_out(family.vector, rows, vectors, gains)
         sizes, tokens = search.state.pool.slots["size"][held], search.words.inverted.tokens[held]
-        found += family.weight * gains * sizes / np.maximum(tokens, 1)
+        found += gains * sizes / np.maximum(tokens, 1)
     return found
 
 

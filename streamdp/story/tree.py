@@ -145,7 +145,7 @@ def store_of(stated: Stated) -> WordStore | VectorStore:
             base = family.base_of(by_word, by_story)
         terms, vectors = family.set_terms(by_word, by_story, base), None
         if isinstance(family, Categorical) and family.vector is not None:
-            vectors = _vectors_of(family.vector, stated, slots), family.weight
+            vectors = _vectors_of(family.vector, stated, slots)
         return word_store(terms, offsets, words, counts, slots, beside=vectors)
     assert isinstance(family, VectorFamily)
     return _vectors_of(family, stated, slots)

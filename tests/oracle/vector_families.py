@@ -134,6 +134,7 @@ class VonMisesFisher(Family):
     concentrations: Sequence[float]
     m0: Sequence[float] | None = None
     c0: float = 0.0
+    power: float = 1.0
 
     def log_marginal(self, records: Sequence[Dense], views: Sequence[Any] | None = None) -> float:
         if not records:
@@ -146,7 +147,7 @@ class VonMisesFisher(Family):
             logs = prior + kappa * (directions @ np.sum(records, axis=0))
             constant = len(records) * sphere_normaliser(size, kappa)
             under.append(constant + log_mean_exp(logs, shares) - log_mean_exp(prior, shares))
-        return log_mean_exp(under)
+        return self.power * log_mean_exp(under)
 
     def log_predictive(self, members: Sequence[Dense], x: Dense, base: Any = None) -> float:
         return self.log_marginal([*members, x]) - self.log_marginal(members)

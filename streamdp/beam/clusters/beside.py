@@ -69,7 +69,7 @@ def _score_record(
     known, union, founds = has_vector(x), scores.product, may_found(model, state.beam)
     new = words.log_ratio[0]
     if known:
-        new += model.family.weight * _log_predictive(model, beside.empty, x, union)
+        new += _log_predictive(model, beside.empty, x, union)
     peak, met = new if founds else -math.inf, 0
     for slot in range(pool.counters.high):
         c = clusters.sizes.of[slot]
@@ -80,7 +80,7 @@ def _score_record(
             log_value = words.partial[c] + words.log_gain[slot] + math.log(cell.gain / cell.loss)
         cell.mark = words.counters.tick << SHARED
         if known:
-            log_value += model.family.weight * _log_predictive(model, beside.block[slot], x, union)
+            log_value += _log_predictive(model, beside.block[slot], x, union)
         scores.value[slot] = log_value
         peak = max(peak, log_value)
         words.touched[met] = slot

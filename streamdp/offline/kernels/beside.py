@@ -1,4 +1,4 @@
-"""Clusters of words and of one vector beside them: log H is the sum, that of the vectors times its weight.
+"""Clusters of words and of one vector beside them: log H is the sum of both.
 
 What is not here is as that of words. A record without a vector has NaN in its place.
 """
@@ -31,7 +31,7 @@ def _update(store: BesideStore, slot: int) -> None:
     row = beside.block[slot]
     _settle(beside.terms, row)
     found = _log_marginal(beside.terms, row)
-    store.log_h[slot] += store.weight * (found - beside.log_h[slot])
+    store.log_h[slot] += found - beside.log_h[slot]
     beside.log_h[slot] = found
 
 
@@ -72,7 +72,7 @@ def _score(store: BesideStore, i: int, slots: np.ndarray, n: int, out: np.ndarra
     if _has_vector(beside.vectors[i]):
         x, own = beside.vectors[i], beside.own[i]
         for j in range(n):
-            out[j] += store.weight * _predictive(beside.terms, beside.block[slots[j]], x, own)
+            out[j] += _predictive(beside.terms, beside.block[slots[j]], x, own)
 
 
 @clusters.score_group.of(BesideStore)
@@ -82,9 +82,9 @@ def _score_group(store: BesideStore, slots: np.ndarray, n: int, out: np.ndarray)
     union, group = beside.scratch[0], beside.block[GROUP]
     for j in range(n):
         both = _log_marginal_of_both(beside.terms, beside.block[slots[j]], group, union)
-        out[j] += store.weight * (both - beside.log_h[slots[j]])
+        out[j] += both - beside.log_h[slots[j]]
     _settle(beside.terms, group)
-    return total + store.weight * _log_marginal(beside.terms, group)
+    return total + _log_marginal(beside.terms, group)
 
 
 @clusters.empty_group.of(BesideStore)
@@ -123,8 +123,8 @@ def _prepare(store: BesideStore) -> None:
             for d in range(row.shape[0]):
                 row[d] = beside.frozen[i - records, d]
             _settle(beside.terms, row)
-            store.fresh[i] += store.weight * _log_marginal(beside.terms, row)
+            store.fresh[i] += _log_marginal(beside.terms, row)
         elif _has_vector(beside.vectors[i]):
             x = beside.vectors[i]
             beside.own[i] = _own(beside.terms, x)
-            store.fresh[i] += store.weight * _predictive(beside.terms, beside.block[EMPTY], x, beside.own[i])
+            store.fresh[i] += _predictive(beside.terms, beside.block[EMPTY], x, beside.own[i])

@@ -58,7 +58,6 @@ class WordStore(NamedTuple):
     bag_counts: Annotated[np.ndarray, of(np.int32, "words")]  # their tokens
     counters: Annotated[Counters, one("bag_types bag_tokens")]  # distinct words of the group, and tokens
     beside: Any = NO_VECTORS  # the vectors beside them, a VectorStore
-    weight: float = 0.0  # power of their H
 
 
 class BesideStore(WordStore):
@@ -90,11 +89,11 @@ def word_store(
     counts: np.ndarray,
     capacity: int,
     places: int | None = None,
-    beside: tuple[VectorStore, float] | None = None,
+    beside: VectorStore | None = None,
 ) -> WordStore:
     """Word counts, and ``capacity`` slots; to be prepared.
 
-    ``beside`` are the vectors of the records, and their weight.
+    ``beside`` are the vectors of the records.
 
     A record may be in one slot at a time, or where ``places`` is given in several, as long as no more
     than that many slots hold any word.
@@ -105,8 +104,8 @@ def word_store(
     np.cumsum(room if places is None else np.full(vocabulary, places), out=start[1:])
     sizes = {"records": len(offsets) - 1, "slots": capacity, "words": vocabulary, "places": int(start[-1])}
     given = {"terms": terms, "offsets": offsets, "words": words, "counts": counts, "start": start}
-    vectors, weight = beside or (NO_VECTORS, 0.0)
-    return made(BesideStore if beside else WordStore, sizes, **given, beside=vectors, weight=weight)
+    vectors = NO_VECTORS if beside is None else beside
+    return made(WordStore if beside is None else BesideStore, sizes, **given, beside=vectors)
 
 
 @generic
