@@ -172,7 +172,12 @@ def test_a_model_goes_on(release: str, name: str, tmp_path: Path) -> None:
     records = read_records(folder / f"{name}.jsonl.gz")
     model, fresh = StreamDP.load(tmp_path / "model"), model_of(records, MODELS[name])
     for value in values(records)[MODELS[name] : MODELS[name] + 100]:
-        assert model.learn_predict_one(value) == fresh.learn_predict_one(value)
+        label, expected = model.learn_predict_one(value), fresh.learn_predict_one(value)
+        assert label == expected or name == "features"  # named by the first answers, which come sooner now
+    ours, theirs = (
+        sorted((c.size, c.mean or c.words, c.first_seq) for c in each.clusters) for each in (model, fresh)
+    )
+    assert ours == theirs
 
 
 @pytest.mark.parametrize("release", RELEASES)
