@@ -278,11 +278,18 @@ def test_normalise_is_a_parameter() -> None:
     centres /= np.linalg.norm(centres, axis=1, keepdims=True)
     model = streamdp.StreamDP(normalise=True).clone()
     assert model._get_params()["normalise"] is True
-    given = streamdp.StreamDP(settings=streamdp.Settings(normalise=True))
-    for k in rng.integers(0, 5, 200).tolist():
+    given, rows = streamdp.StreamDP(settings=streamdp.Settings(normalise=True)), []
+    for k in rng.integers(0, 5, 300).tolist():
         row = dict(enumerate((centres[k] + 0.03 * rng.normal(size=384)).tolist()))
+        rows.append([5.0 * value for value in row.values()])
         scaled = {name: 5.0 * value for name, value in row.items()}
         assert model.learn_predict_one(scaled) == given.learn_predict_one(row)
     assert model.n_clusters == 5
+    assert model.engine is not None
+    held = model.engine.retained()
+    assert held is not None
+    engine = streamdp.Engine(streamdp.Settings(normalise=True))
+    engine.advance(rows)
+    assert (held.batch.vectors == engine.retained().batch.vectors).all()  # as the engine writes them
     copied = pickle.loads(pickle.dumps(model))
     assert copied.predict_one(scaled) == model.predict_one(row) is not None

@@ -19,7 +19,7 @@ FINITE = st.one_of(
     st.floats(-1e300, 1e300),
     st.floats(-1e3, 1e3),
     st.integers(-2, 2).map(float),
-    st.sampled_from([0.0, 1e-300, 5e-324, 1e-12, 1e12, 1e99, 1e100, 1e300]),
+    st.sampled_from([0.0, 1e-300, 5e-324, 1e-155, 1e-12, 1e12, 1e99, 1e100, 1e300]),
 )
 SHAPES = st.tuples(st.integers(1, 12), st.integers(2, 6))
 ROWS = arrays(np.float64, SHAPES, elements=FINITE, fill=FINITE)

@@ -22,6 +22,9 @@ _log = logging.getLogger("streamdp")
 HUGE = 1e100
 """Larger components are refused: their squares would leave the range of a double."""
 
+TINY = 1e-290
+"""A smaller variance cannot be divided by: shares of it would not be numbers any more."""
+
 
 class VectorEncoder:
     """Vectors, or named features in a fixed order, to rows.
@@ -61,8 +64,9 @@ class VectorEncoder:
     def learn(self) -> Moments | None:
         """Location and scale of the vectors of the batch."""
         rows = np.array(self.rows, float)
-        if not rows.var(axis=0).any() and np.ptp(rows, axis=0).any():
-            _log.warning("the vectors differ by less than 1e-150, too little to be told apart: multiply them")
+        if rows.var(axis=0).mean() < TINY and np.ptp(rows, axis=0).any():
+            _log.warning("the vectors differ by less than 1e-145, too little to be told apart: multiply them")
+            rows[:] = 0.0
         return Moments.of(rows)
 
     def add_all(self, records: Iterable[Record]) -> list[Reject | None]:
@@ -129,10 +133,14 @@ class VectorEncoder:
 
     def _made_of(self, rows: np.ndarray) -> np.ndarray:
         """What the settings make of rows, none of them zero; ValueError where one is no record."""
-        if self.normalise:
-            rows = rows / np.abs(rows).max(axis=1, keepdims=True)  # the squares neither overflow nor vanish
-            rows = rows / np.sqrt(np.square(rows).sum(axis=1, keepdims=True))
+        rows = self.normalised(rows) if self.normalise else rows
         return rows if self._read is None else self._read(rows)
+
+    @staticmethod
+    def normalised(rows: np.ndarray) -> np.ndarray:
+        """Rows of length one, of the same directions; none may be zero."""
+        rows = rows / np.abs(rows).max(axis=1, keepdims=True)  # the squares neither overflow nor vanish
+        return np.asarray(rows / np.sqrt(np.square(rows).sum(axis=1, keepdims=True)))
 
     def _append(self, record: Record, row: np.ndarray) -> Reject | None:
         """Take a row as what the settings make of it."""

@@ -22,6 +22,7 @@ from streamdp.engine import Engine
 from streamdp.estimators.reading import names_of, numbers_of
 from streamdp.records import Event, Record
 from streamdp.settings.blueprint import Blueprint
+from streamdp.settings.schema import AUTO
 
 STAGES = (1, 2, 5, 10, 20, 50, 100)
 """Records after which scales are learned, before the warm-up ends."""
@@ -54,7 +55,7 @@ class Vectors:
         self._engine: Engine | None = None
         self._single: Single | None = None
         self._encoder: VectorEncoder | None = None
-        self._plain = True
+        self._plain = self._directions = False
         self._learning = True
         self._latest: list[int] = []  # labels of the records that are not retained yet
         self._times: list[float] = []
@@ -143,6 +144,7 @@ class Vectors:
         family: Any = search.likelihood
         self._single = Single(search, family.dimension, with_events=True)
         self._single.time[0] = self._time
+        self._directions = self._settings.normalise and self._settings.likelihood == AUTO
         self._plain = family.reads_all and not self._settings.normalise
         self._pack = struct.Struct(f"{family.dimension}d").pack_into
         self._rows = np.zeros((REVIEW_EVERY, family.dimension))
@@ -164,9 +166,12 @@ class Vectors:
             else:
                 get = x.get
                 numbers = [get(name, 0.0) for name in names]
-            plain = self._plain and hypot(*numbers) < HUGE
+            length = hypot(*numbers)
+            plain = length < HUGE and (self._plain or (self._directions and length > 0.0))
             if plain:
                 self._pack(single.row, 0, *numbers)
+                if self._directions:
+                    single.row[:] = VectorEncoder.normalised(single.row[np.newaxis])[0]
         except (TypeError, AttributeError, struct.error):
             plain = False
         if not plain:
