@@ -237,8 +237,7 @@ class Engine(OneThreadAtATime, but=("advance", "score", "search")):
     def take_absorbed(self, part: Labelled, revised: np.ndarray) -> list[Event]:
         """Retain vectors that the search has absorbed by itself, and look back where that is due.
 
-        ``revised`` are numbers of records, and the labels that they were given anew, of shape (n, 2). Returns
-        what the look made of clusters; the labels that it gave are with the retained records.
+        ``revised`` are numbers of records and their new labels, shape (n, 2). Returns the events of the look.
         """
         answers = Answers(Lines(), [], [])
         assert isinstance(self._stream, BeamStream)

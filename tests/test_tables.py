@@ -205,17 +205,17 @@ def test_rows_of_an_array_are_vectors(tmp_path: Path) -> None:
     np.save(tmp_path / "in.npy", np.array([{}], object), allow_pickle=True)
     assert "no .npy file of numbers" in fail(tmp_path, "consume", "in.npy")[1]
     message = fail(tmp_path, "consume", "in.npy")[1]
-    assert "it holds Python objects, which are never read" in message
+    assert "no .npy file of numbers" in message
     (tmp_path / "in.npy").write_bytes(b"no array")
     message = fail(tmp_path, "consume", "in.npy")[1]
-    assert "no .npy file of numbers: it does not begin as one does" in message
+    assert "no .npy file of numbers: it is another kind of file" in message
     np.save(tmp_path / "in.npy", np.zeros((50, 8)))
     whole = (tmp_path / "in.npy").read_bytes()
     for size in (0, 20, 300, len(whole) - 1):
         (tmp_path / "in.npy").write_bytes(whole[:size])
         code, message = fail(tmp_path, "consume", "in.npy")
         assert code == 65
-        assert ("cut off" if size else "does not begin") in message
+        assert "cut off" in message
         assert "pickle" not in message
 
 

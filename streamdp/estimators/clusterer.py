@@ -135,15 +135,16 @@ class StreamDPClusterer(OneThreadAtATime, ClusterMixin, BaseEstimator):
         records = [Record(row, {}) for row in rows.tolist()]
         encoder = choose_encoder(records[0], engine.settings, sparse=False)
         assert isinstance(encoder, VectorEncoder)
-        rejects = encoder.add_all(records)
-        refused = [(n, reject.detail) for n, reject in enumerate(rejects) if reject is not None]
-        if refused:
-            why = f"row {refused[0][0]} cannot be clustered: {refused[0][1]}"
-            if len(refused) == len(rows) and engine.seq == 0:
-                raise ValueError(why)
-            more = f" (and {len(refused) - 1:,} more)" if len(refused) > 1 else ""
-            warnings.warn(f"{why}{more}; the label is -1", UserWarning, stacklevel=4)
-        return np.array([reject is None for reject in rejects])
+        refused = {n: r.detail for n, r in enumerate(encoder.add_all(records)) if r is not None}
+        usable = ~np.isin(np.arange(len(rows)), [*refused])
+        for number, why in [*refused.items()][:1]:
+            if engine.seq == 0 and not usable.any():
+                raise ValueError(f"row {number} cannot be clustered: {why}")
+            more = (
+                f"row {number} cannot be clustered: {why}; the label is -1, as of {len(refused) - 1:,} others"
+            )
+            warnings.warn(more, UserWarning, stacklevel=4)
+        return usable
 
     def _learn(self, engine: Engine | None, rows: np.ndarray, *, last: bool = False) -> Self:
         usable = self._usable(engine or self._made(1), rows)

@@ -27,7 +27,7 @@ from streamdp.settings.schema import AUTO
 STAGES = (1, 2, 5, 10, 20, 50, 100)
 """Records after which scales are learned, before the warm-up ends."""
 
-NO_LABELS, NO_REVISIONS = np.zeros(0, np.int64), np.zeros((0, 2), np.int64)
+NO_REVISIONS = np.zeros((0, 2), np.int64)
 
 
 class Vectors:
@@ -49,7 +49,7 @@ class Vectors:
         self._last = max(blueprint.warmup, 1)  # records from which scales are learned in the end
         self._events = events
         self._early: list[tuple[Any, float | None]] = []
-        self._labels: list[int | None] = []
+        self._labels: list[int] = []
         self._time = 0.0
         self.names: list[Any] | None = None
         self._engine: Engine | None = None
@@ -61,7 +61,7 @@ class Vectors:
         self._times: list[float] = []
         self._revised: list[np.ndarray] = []  # numbers and labels
 
-    def learn(self, x: Any, t: float | None) -> int | None:
+    def learn(self, x: Any, t: float | None) -> int:
         """Let a record join; the label that it was given."""
         if self._learning:
             return self._learn_early(x, t)
@@ -81,8 +81,6 @@ class Vectors:
         latest.append(label)
         if len(latest) == self._room:
             self._retain()
-            newest = NO_LABELS if self._engine is None else self._engine.lately()[0]
-            label = int(newest[-1]) if len(newest) else label
         return label
 
     def _retain(self) -> None:
@@ -99,15 +97,13 @@ class Vectors:
         self._latest, self._times, self._revised = [], [], []
         self._room = REVIEW_EVERY - self._search().seq % REVIEW_EVERY
 
-    def _learn_early(self, x: Any, t: float | None) -> int | None:
+    def _learn_early(self, x: Any, t: float | None) -> int:
         early, names = self._early, names_of([x])
         self._row_of(x, names)  # what is wrong is reported before anything is kept
         early.append((numbers_of(x, None) if names is None else dict(x), t))
-        n, label = len(early), None
-        if n in STAGES or n >= self._last:
-            label = self._begin_again()
-        elif self._single is not None:
-            label = self._absorb(self._fill(x, t))
+        n = len(early)
+        again = n in STAGES or n >= self._last
+        label = self._begin_again() if again else self._absorb(self._fill(x, t))
         self._labels.append(label)
         if n >= self._last:
             self._learning, self._early, self._labels = False, [], []
@@ -125,13 +121,13 @@ class Vectors:
         labels = np.zeros(len(rows), np.int64)
         for line in answers.assignments:
             labels[line.seq] = line.cluster
-        before = np.array([-1 if label is None else label for label in self._labels], np.int64)
-        named, known = labels, np.flatnonzero(before >= 0)
-        if len(known):
-            places = np.unique(labels, return_inverse=True)[1].reshape(-1)
-            names, minted = inherit(before[known], places[known])
-            names = np.concatenate([names, minted + np.arange(places.max() + 1 - len(names))])
-            named = self._engine.rename(labels, names[places], int(before.max()) + 1)
+        before, places = (
+            np.array(self._labels, np.int64),
+            np.unique(labels, return_inverse=True)[1].reshape(-1),
+        )
+        names, minted = inherit(before, places[:-1])
+        names = np.concatenate([names, minted + np.arange(places.max() + 1 - len(names))])
+        named = self._engine.rename(labels, names[places], int(before.max(initial=-1)) + 1)
         self._events.clear()
         self._events.extend(_renamed(answers.events, dict(zip(labels.tolist(), named.tolist(), strict=True))))
         self._labels = named[:-1].tolist()
@@ -246,12 +242,15 @@ class Vectors:
     ) -> Vectors:
         """The inverse of :meth:`dump`."""
         self = cls(make, blueprint, events)
+        if stored["engine"] is None:  # of before, while there were less than ten records
+            for x, t in stored["early"]:
+                self.learn(x, t)
+            return self
         self._early = [tuple(each) for each in stored["early"]]
         self._labels, self._time, self.names = stored["labels"], stored["time"], stored["names"]
         self._learning = stored["learning"]
-        if stored["engine"] is not None:
-            self._engine = make(stored["engine"])
-            self._go_on()
+        self._engine = make(stored["engine"])
+        self._go_on()
         return self
 
 

@@ -12,8 +12,6 @@ from streamdp.records.raws import Raws
 from streamdp_connectors.files.parquet import ENOUGH, RowSource
 from streamdp_connectors.protocol import SourceError
 
-MAGIC = b"\x93NUMPY"
-
 
 class NpySource(RowSource):
     """The rows of a ``.npy`` file, each as the bytes of a JSON object with one field, which is a vector.
@@ -26,10 +24,9 @@ class NpySource(RowSource):
             self._array = np.load(path, mmap_mode="r", allow_pickle=False)
         except OSError as error:
             raise SourceError(f"cannot open {path}: {error.strerror or error}", Exit.NO_INPUT) from None
-        except (ValueError, EOFError) as error:
-            raise SourceError(
-                f"{path} is no .npy file of numbers: {_why(path, error)}", Exit.BAD_DATA
-            ) from None
+        except (ValueError, EOFError):
+            what = "it is another kind of file, cut off, or of Python objects, which are never read"
+            raise SourceError(f"{path} is no .npy file of numbers: {what}", Exit.BAD_DATA) from None
         shape, kind = self._array.shape, self._array.dtype
         if len(shape) != 2 or not shape[1] or kind.kind not in "fiub":
             what = f"an array of {kind} with the shape {shape}, not vectors: save rows of numbers"
@@ -52,13 +49,3 @@ class NpySource(RowSource):
     def close(self) -> None:
         """Let the file go."""
         self._array = self._array[:0, :0].copy()
-
-
-def _why(path: str, error: Exception) -> str:
-    """What is wrong with a file that NumPy cannot map."""
-    with open(path, "rb") as file:
-        if file.read(len(MAGIC)) != MAGIC:
-            return "it does not begin as one does"
-    if "object" in str(error):
-        return "it holds Python objects, which are never read"
-    return f"it is cut off or damaged ({error})"
