@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -127,3 +128,43 @@ def test_numbers_that_differ_too_little_are_said_to(door: str, caplog: pytest.Lo
         caplog.clear()
         DOORS[door](np.ones((300, 3)))
         assert not caplog.text
+
+
+@pytest.mark.parametrize("x", [[], [10**400, 1], {"a": 10**400}, [1.0, float("nan")], [float("inf")]])
+@pytest.mark.parametrize("early", [0, 3, 40])
+def test_what_is_no_vector_is_refused_at_any_time(x: Any, early: int) -> None:
+    model, engine = streamdp.StreamDP(beam=1), streamdp.Engine(streamdp.Settings(beam=1, warmup=10))
+    rows = blobs()[0][:early, : len(x) or 1].tolist()
+    values = [dict(zip("a", row, strict=True)) if isinstance(x, dict) else row for row in rows]
+    for value in values:
+        model.learn_one(value)
+    engine.advance(values)
+    before = model.n_clusters
+    with pytest.raises(ValueError, match=r"number|finite"):
+        model.learn_one(x)
+    assert model.n_clusters == before
+    if 10**400 in (x.values() if isinstance(x, dict) else x):
+        with pytest.raises(TypeError, match="numbers"):
+            engine.advance([x])
+    else:
+        assert len(engine.advance([x]).rejects + engine.finish().rejects) == 1  # it may wait for the warm-up
+
+
+def test_an_array_without_columns_is_refused() -> None:
+    assert len(streamdp.Engine().advance(np.zeros((5, 0))).rejects) == 5
+
+
+def test_records_without_features_teach_nothing_until_there_are_some() -> None:
+    model = streamdp.StreamDP()
+    assert [model.learn_predict_one({}) for _ in range(3)] == [None] * 3
+    assert model.learn_predict_one({"a": 1.0, "b": 2.0}) == 0
+    assert model.learn_predict_one({}) is not None
+
+
+def test_half_precision_is_read_without_a_warning(recwarn: pytest.WarningsRecorder) -> None:
+    rows = blobs()[0].astype(np.float16)
+    model = streamdp.StreamDP()
+    for row in rows:
+        model.learn_one(dict(enumerate(row)))
+    assert model.n_clusters == 3
+    assert not recwarn.list

@@ -102,6 +102,8 @@ class VectorEncoder:
                     "wrong_length",
                     f"its vector has {len(row)} numbers where this stream has {self.dimension}",
                 )
+        if not len(row):
+            return refuse(record, "empty", "it holds no numbers")
         if self.normalise or self._read is not None:
             return self._append(record, np.array(row, float))
         if not math.isfinite(sum(row)) and not all(map(math.isfinite, row)):

@@ -76,16 +76,17 @@ def numbers_of(x: Any, names: list[Any] | None) -> list[float]:
 
     ValueError or TypeError, with what is wrong, where one is no finite number.
     """
-    if names is None:
-        numbers = [float(value) for value in x]
-    else:
-        get = x.get
-        numbers = [get(name, 0.0) for name in names]
     try:
+        numbers: list[Any] = (
+            [float(value) for value in x] if names is None else [x.get(name, 0.0) for name in names]
+        )
         if math.hypot(*numbers) < HUGE:
-            return numbers
+            return [*map(float, numbers)]
+    except OverflowError:
+        raise ValueError(f"a number in it is beyond {HUGE:g}") from None
     except TypeError:
-        pass
+        if names is None:
+            raise
     shown = names or range(len(numbers))
     for name, number in zip(shown, numbers, strict=True):
         if not isinstance(number, int | float | np.number):

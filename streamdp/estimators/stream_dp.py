@@ -217,7 +217,8 @@ class StreamDP(OneThreadAtATime, Clusterer, but=HOT):
             return [self._learn_words(row, at) for row, at in [*held, (x, t)]][-1]
         if self._vectors is None:  # what they are taken for until it is known
             self._vectors = Vectors(self._engine, self._blueprint(), self._events)
-        label = self._vectors.learn(x, t)
+        begun = self._vectors.engine is not None
+        label = self._vectors.learn(x, t) if begun or sparse is not None or len(x) else None
         self._undecided = [*held, (x, t)] if sparse is None else []
         return label
 

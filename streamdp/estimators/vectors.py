@@ -99,7 +99,9 @@ class Vectors:
 
     def _learn_early(self, x: Any, t: float | None) -> int:
         early, names = self._early, names_of([x])
-        self._row_of(x, names)  # what is wrong is reported before anything is kept
+        self._row_of(
+            x, self.names if names == [] else names
+        )  # what is wrong is reported before anything is kept
         early.append((numbers_of(x, None) if names is None else dict(x), t))
         n = len(early)
         again = n in STAGES or n >= self._last
@@ -168,7 +170,7 @@ class Vectors:
                 self._pack(single.row, 0, *numbers)
                 if self._directions:
                     single.row[:] = VectorEncoder.normalised(single.row[np.newaxis])[0]
-        except (TypeError, AttributeError, struct.error):
+        except (TypeError, AttributeError, OverflowError, struct.error):
             plain = False
         if not plain:
             single.row[:] = self._row_of(x, names)

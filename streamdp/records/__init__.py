@@ -114,7 +114,7 @@ def plain(
             return msgspec.structs.replace(made, value=features)
         if not isinstance(value, bytes):
             return msgspec.structs.replace(made, value=list(map(float, value)))
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         pass
     raise TypeError(
         "the value of a record is a text, a sequence of numbers, or a mapping from names to numbers or to "
