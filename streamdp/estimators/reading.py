@@ -77,7 +77,7 @@ def numbers_of(x: Any, names: list[Any] | None) -> list[float]:
     ValueError or TypeError, with what is wrong, where one is no finite number.
     """
     try:
-        numbers: list[Any] = (
+        numbers: list[float] = (
             [float(value) for value in x] if names is None else [x.get(name, 0.0) for name in names]
         )
         if math.hypot(*numbers) < HUGE:
