@@ -168,3 +168,14 @@ def test_half_precision_is_read_without_a_warning(recwarn: pytest.WarningsRecord
         model.learn_one(dict(enumerate(row)))
     assert model.n_clusters == 3
     assert not recwarn.list
+
+
+@pytest.mark.parametrize("door", DOORS)
+@pytest.mark.parametrize(("wrong", "often"), [(-9999.0, 20), (1e9, 1), (1e90, 3)])
+def test_a_wrong_number_among_the_first_does_not_make_one_cluster_of_all(
+    door: str, wrong: float, often: int
+) -> None:
+    rows, truth = blobs()
+    at = np.random.default_rng(1).permutation(200)[:often]
+    rows[at, 0], truth[at] = wrong, 3
+    assert agreement(DOORS[door](rows), truth.tolist()).ari > 0.95

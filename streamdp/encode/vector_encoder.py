@@ -25,6 +25,9 @@ HUGE = 1e100
 TINY = 1e-290
 """A smaller variance cannot be divided by: shares of it would not be numbers any more."""
 
+FAR = 100.0
+"""Vectors so many times as far from the middle as three quarters of all are no measure of scales."""
+
 
 class VectorEncoder:
     """Vectors, or named features in a fixed order, to rows.
@@ -67,7 +70,10 @@ class VectorEncoder:
         if rows.var(axis=0).mean() < TINY and np.ptp(rows, axis=0).any():
             _log.warning("the vectors differ by less than 1e-145, too little to be told apart: multiply them")
             rows[:] = 0.0
-        return Moments.of(rows)
+        gaps = np.abs(rows - np.median(rows, axis=0))
+        usual = np.quantile(gaps, 0.75, axis=0)
+        far = ((gaps > FAR * usual) & (usual > 0.0)).any(axis=1)
+        return Moments.of(rows[~far] if far.mean() < 0.25 else rows)
 
     def add_all(self, records: Iterable[Record]) -> list[Reject | None]:
         """Append records to the batch, or say of each why it cannot be clustered."""
