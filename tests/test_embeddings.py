@@ -14,6 +14,7 @@ from algebra import empty, log_predictive
 from commands import call, newest_lines, parsed, succeed
 from feeds import feed, nothing, record
 
+from streamdp import StreamDP, StreamDPClusterer, fit
 from streamdp.beam.data.state import MAX_SLACK
 from streamdp.beam.search import BeamSearch
 from streamdp.encode.batch import Batch
@@ -264,3 +265,75 @@ def test_from_the_command_line(tmp_path: Path) -> None:
     done = call(tmp_path, *again)
     assert done.returncode == 0
     assert b"settings of the state that differ from today's defaults: normalise true\n" in done.stderr
+
+
+# ---------------------------------------------------------------- vectors of length one, as nobody has said
+
+
+def test_vectors_of_length_one_are_clustered_by_direction() -> None:
+    """In an engine, an estimator and a fit; a state goes on with it, and later ones are scaled."""
+    vectors, truth = topics(400, 256, 5, 0.0)
+    engine, told = Engine(Settings()), Engine(Settings(normalise=True))
+    records = [record(row, i) for i, row in enumerate([*vectors[:250].tolist(), [0.0] * 256])]
+    records += [record(row, 251 + i) for i, row in enumerate((2.0 * vectors[250:]).tolist())]
+    got, expected = nothing(), nothing()
+    got.add(engine.advance(records[:250]))
+    engine = Engine.loads(engine.dumps(), Settings())
+    got.add(engine.advance(records[250:]))
+    expected.add(told.advance(records))
+    assert got.encoded() == expected.encoded()
+    assert [reject.reason for reject in got.rejects] == ["zero_vector"]
+    assert len(engine.clusters()) == 5
+    model = StreamDP()
+    labels = [model.learn_predict_one(dict(enumerate(row))) for row in vectors.tolist()]
+    assert (agreement(truth[200:], labels[200:]).ari, model.n_clusters) == (1.0, 5)
+    with pytest.raises(ValueError, match="no direction"):
+        model.learn_one(dict.fromkeys(range(256), 0.0))
+    rows = StreamDPClusterer().partial_fit(vectors)
+    assert (agreement(truth, rows.labels_).ari, rows.n_clusters_) == (1.0, 5)
+    with pytest.warns(UserWarning, match="no direction"):
+        later = rows.partial_fit(np.vstack([np.zeros(256), 2.0 * vectors])).labels_
+    assert later[0] == -1
+    assert agreement(truth, later[1:]).ari == 1.0
+    assert agreement(truth, fit(vectors.tolist()).labels).ari == 1.0
+
+
+@pytest.mark.parametrize(
+    ("change", "given"),
+    [
+        (1.01, {}),  # one vector is longer
+        (1.0, {"forget": 0.99}),
+        (1.0, {"kappa": 0.5}),
+        (1.0, {"likelihood": "normal-inverse-gamma"}),
+    ],
+)
+def test_other_vectors_stay_points(change: float, given: dict[str, Any]) -> None:
+    vectors, _ = topics(60, 24, 3, 0.0)
+    vectors[7] *= change
+    engine = Engine(Settings(warmup=50, **given))
+    engine.advance(vectors.tolist())
+    assert engine.search is not None
+    assert not isinstance(engine.search.likelihood, VonMisesFisher)
+
+
+def test_few_numbers_of_length_one_stay_points() -> None:
+    vectors, _ = topics(60, 8, 3, 0.0)
+    engine = Engine(Settings(warmup=50))
+    engine.advance(vectors.tolist())
+    assert engine.search is not None
+    assert not isinstance(engine.search.likelihood, VonMisesFisher)
+
+
+def test_that_vectors_have_length_one_is_said(tmp_path: Path) -> None:
+    vectors, truth = topics(300, 32, 4, 0.0)
+    rows = "".join(json.dumps({"vector": row}) + "\n" for row in vectors.tolist())
+    (tmp_path / "in.jsonl").write_text(rows)
+    said = call(tmp_path, "check", "in.jsonl").stdout.decode()
+    assert "clustered by: vectors of 32 numbers, from 'vector', by direction as under --normalise\n" in said
+    command = ("consume", "in.jsonl", "--output", "out")
+    assert call(tmp_path, *command).stderr.count(b"of length one") == 1
+    found = [line["cluster"] for line in newest_lines((tmp_path / "out").read_bytes())]
+    assert agreement(truth, found).ari > 0.95
+    for more in (("--normalise",), ("--likelihood", "normal-inverse-gamma")):
+        (tmp_path / "out").unlink()
+        assert b"of length one" not in call(tmp_path, *command, *more).stderr

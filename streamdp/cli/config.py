@@ -16,8 +16,9 @@ from streamdp.cli.recognise import recognised
 from streamdp.cli.status import counted, lateness_line
 from streamdp.encode.category_encoder import CategoryEncoder
 from streamdp.encode.embedding import PACKAGES, names_here
-from streamdp.encode.encoders import Encoder, encode_all, order_of
+from streamdp.encode.encoders import Encoder, encode_all, order_of, recognise
 from streamdp.encode.order import Ready
+from streamdp.encode.vector_encoder import VectorEncoder
 from streamdp.encode.word_encoder import WordEncoder
 from streamdp.engine import Engine
 from streamdp.errors import Exit, how_to_install
@@ -118,6 +119,8 @@ def check(settings: Settings, file: str) -> int:
     finally:
         reader.source.close()
     taken, refused, encoder, late = _try(settings, found)
+    if encoder is not None:
+        recognise(encoder, settings)
     first = "all" if whole else "the first"
     written = file.rpartition(".")[2].lower() if is_columnar(file) else reader.decoder.format
     _say(f"{file}: {written}, {first} {counted(len(found), 'record')} looked at")
@@ -189,6 +192,8 @@ def _read_as(settings: Settings, record: Record, encoder: Encoder | None) -> str
         without = "" if language is None else f", without the stop words of {language.capitalize()}"
         beside = "" if settings.embed is None else f"; beside them their meaning, by {settings.embed}"
         return f"texts, from {settings.text_field!r}{without}{beside}"
+    normalised = isinstance(encoder, VectorEncoder) and encoder.normalise
+    how = ", by direction as under --normalise" if normalised else ""
     if isinstance(record.value, dict):
         names = ", ".join(map(repr, sorted(record.value)[:8]))
         if isinstance(encoder, CategoryEncoder) and any(encoder.names[1:]):
@@ -197,8 +202,8 @@ def _read_as(settings: Settings, record: Record, encoder: Encoder | None) -> str
         if holds_categories(record.value):
             return f"{len(record.value)} fields, as categories: {names}"
         more = "counts of words" if isinstance(encoder, WordEncoder) else "numbers"
-        return f"{len(record.value)} features, as {more}: {names}"
-    return f"vectors of {len(record.value)} numbers, from {settings.vector_name!r}"
+        return f"{len(record.value)} features, as {more}{how}: {names}"
+    return f"vectors of {len(record.value)} numbers, from {settings.vector_name!r}{how}"
 
 
 def _report_times(settings: Settings, taken: Sequence[Record]) -> None:

@@ -33,6 +33,7 @@ from streamdp.offline.plan import SAMPLERS, Plan
 from streamdp.offline.schedule import Trace, mixing
 from streamdp.records import SMALL
 from streamdp.settings import Settings
+from streamdp.settings.assemble import are_directions
 from streamdp.settings.memory import longest_record
 from streamdp.state.snapshot import StateFolder
 from streamdp.story.story import noun_of
@@ -166,6 +167,8 @@ def print_summary(run: Run, seconds: float) -> None:
     if not run.frozen:
         if records and not run.engine.dated and run.reader.decoder.format not in ("text", "log"):
             say(f"times: none (there is no {run.settings.time_field!r}); records count as they come")
+        if are_directions(run.settings, run.engine.search) and not run.settings.normalise:
+            say("vectors: of length one, as embeddings; clustered by direction, as with --normalise")
         for doubt in run.engine.doubts():
             warn(doubt)
         if run.engine.kind == "vectors" and run.engine.refined().get("refinements"):

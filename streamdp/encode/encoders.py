@@ -33,6 +33,9 @@ from streamdp.settings.schema import AUTO
 
 Encoder = BagEncoder | VectorEncoder
 
+OF_POINTS = ("kappa", "shape", "scale", "forget")
+"""Settings that say that vectors are points in space."""
+
 
 class Encoded(NamedTuple):
     """Records as the beam reads them, and what encoded them.
@@ -199,7 +202,16 @@ def meant_for(settings: Settings, encoder: Encoder | None) -> Settings:
     """The settings with the likelihood that is meant for such records, where only they say that."""
     if isinstance(encoder, CategoryEncoder) and settings.likelihood == AUTO:
         return msgspec.structs.replace(settings, likelihood=CATEGORICAL)
+    if isinstance(encoder, VectorEncoder) and encoder.normalise:
+        return msgspec.structs.replace(settings, normalise=True)
     return settings
+
+
+def recognise(encoder: Encoder, settings: Settings) -> None:
+    """Take vectors that are all of length one for directions, where the settings say nothing else."""
+    said = settings.likelihood != AUTO or any(getattr(settings, name) is not None for name in OF_POINTS)
+    if isinstance(encoder, VectorEncoder) and not said:
+        encoder.recognise()
 
 
 def check_order(order: ReorderBuffer) -> None:

@@ -12,10 +12,14 @@ import numpy as np
 from streamdp.encode.batch import Batch
 from streamdp.encode.order import refuse
 from streamdp.likelihoods.base import Moments
+from streamdp.likelihoods.von_mises_fisher import UNIT
 from streamdp.records import Kind, Record, Reject, holds_categories
 from streamdp.records.columns import Texts
 from streamdp.settings.registry import LIKELIHOODS, find
 from streamdp.settings.schema import AUTO
+
+LONG = 16
+"""Numbers from which on vectors of length one are taken for embeddings."""
 
 _log = logging.getLogger("streamdp")
 
@@ -63,6 +67,13 @@ class VectorEncoder:
         """An encoder for records of this one's form."""
         names = sorted(record.value) if isinstance(record.value, dict) else None
         return cls(len(record.value), names, likelihood, normalise=normalise)
+
+    def recognise(self) -> None:
+        """Scale vectors to length one from now on, where those of the batch have it and are not short."""
+        rows = np.array(self.rows, float)
+        off = np.abs(np.sqrt(np.square(rows).sum(axis=1)) - 1.0)
+        if len(rows) and rows.shape[1] >= LONG and off.max() <= UNIT:
+            self.normalise, self.rows = True, list(self.normalised(rows))
 
     def learn(self) -> Moments | None:
         """Location and scale of the vectors of the batch."""

@@ -13,6 +13,7 @@ from streamdp.engine import Engine
 from streamdp.estimators.reading import named
 from streamdp.records import Assignment, Record
 from streamdp.settings import Settings
+from streamdp.settings.assemble import are_directions
 from streamdp.threads import OneThreadAtATime
 
 if TYPE_CHECKING:
@@ -135,6 +136,7 @@ class StreamDPClusterer(OneThreadAtATime, ClusterMixin, BaseEstimator):
         records = [Record(row, {}) for row in rows.tolist()]
         encoder = choose_encoder(records[0], engine.settings, sparse=False)
         assert isinstance(encoder, VectorEncoder)
+        encoder.normalise |= are_directions(engine.settings, engine.search)
         refused = {n: r.detail for n, r in enumerate(encoder.add_all(records)) if r is not None}
         usable = ~np.isin(np.arange(len(rows)), [*refused])
         for number, why in [*refused.items()][:1]:

@@ -21,8 +21,8 @@ from streamdp.encode.vector_encoder import HUGE, VectorEncoder
 from streamdp.engine import Engine
 from streamdp.estimators.reading import names_of, numbers_of
 from streamdp.records import Event, Record
+from streamdp.settings.assemble import are_directions
 from streamdp.settings.blueprint import Blueprint
-from streamdp.settings.schema import AUTO
 
 STAGES = (1, 2, 5, 10, 20, 50, 100)
 """Records after which scales are learned, before the warm-up ends."""
@@ -142,8 +142,10 @@ class Vectors:
         family: Any = search.likelihood
         self._single = Single(search, family.dimension, with_events=True)
         self._single.time[0] = self._time
-        self._directions = self._settings.normalise and self._settings.likelihood == AUTO
+        self._directions = are_directions(self._settings, search)
         self._plain = family.reads_all and not self._settings.normalise
+        if self._encoder is not None:
+            self._encoder.normalise = self._settings.normalise or self._directions
         self._pack = struct.Struct(f"{family.dimension}d").pack_into
         self._rows = np.zeros((REVIEW_EVERY, family.dimension))
         self._into, self._row = self._rows.data.cast("B"), self._single.row.data.cast("B")

@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 
 from streamdp.encode.batch import Batch
-from streamdp.encode.encoders import Encoded, Encoder, encode_all, meant_for
+from streamdp.encode.encoders import Encoded, Encoder, encode_all, meant_for, recognise
 from streamdp.encode.rows import Rows
 from streamdp.errors import ConfigError, Exit
 from streamdp.likelihoods import BagFamily, Likelihood
@@ -55,6 +55,7 @@ class Collection:
         self.times = kept
         if encoder.beside is not None:
             encoder.beside.begin()
+        recognise(encoder, settings)
         moments = encoder.learn()
         self.encoded = Encoded(encoder, encoder.take(kept), moments)
 

@@ -193,6 +193,13 @@ def warmup_length(settings: Settings) -> int:
     return WARMUP if found.needs_moments and not known else 0
 
 
+def are_directions(settings: Settings, search: Any) -> bool:
+    """Whether the automatic likelihood is that of directions, where a beam has begun."""
+    return (
+        settings.likelihood == AUTO and search is not None and isinstance(search.likelihood, VonMisesFisher)
+    )
+
+
 def build_model(settings: Settings, prior: Prior, likelihood: Likelihood) -> Model:
     """What the beam's kernels read. What is looked at again must have been decided by then."""
     age = second_look_of(settings, prior, likelihood)

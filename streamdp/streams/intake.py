@@ -19,6 +19,7 @@ from streamdp.encode.encoders import (
     kind_of,
     load_encoder,
     meant_for,
+    recognise,
 )
 from streamdp.encode.order import Ready, dump_record, load_record, size_of
 from streamdp.encode.vector_encoder import VectorEncoder
@@ -113,8 +114,7 @@ class Intake:
         """Take the model for such records, where the settings do not name one."""
         if encoder.beside is not None and not encoder.waits:
             self.moments = encoder.learn()
-        if encoder.sparse:
-            self.blueprint = replace(self.blueprint, settings=meant_for(self.blueprint.settings, encoder))
+        self.blueprint = replace(self.blueprint, settings=meant_for(self.blueprint.settings, encoder))
 
     def _may_be_right(self, record: Record, reject: Reject, warm: bool) -> bool:
         """Whether a refused record may be of the stream's kind, and the vectors of the warm-up not."""
@@ -137,7 +137,9 @@ class Intake:
         assert self.encoder is not None
         refused = [self.encoder.add(record) for _, record in self.strays]
         answers.rejects.extend(reject for reject in refused if reject is not None)
+        recognise(self.encoder, self.blueprint.settings)
         self.strays, self.moments = [], self.encoder.learn()
+        self._fit_model_to(self.encoder)
 
     def erase(self, gone: Callable[[Record], bool]) -> None:
         """Let go of records that wait; to be stored, and loaded again, before anything else is added."""
