@@ -293,3 +293,17 @@ def test_normalise_is_a_parameter() -> None:
     assert (held.batch.vectors == engine.retained().batch.vectors).all()  # as the engine writes them
     copied = pickle.loads(pickle.dumps(model))
     assert copied.predict_one(scaled) == model.predict_one(row) is not None
+
+
+def test_embeddings_are_recognised_and_a_copy_knows_it() -> None:
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(5, 32))[np.arange(300) % 5] + 0.1 * rng.normal(size=(300, 32))
+    rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+    model = streamdp.StreamDP()
+    for row in rows.tolist():
+        model.learn_one(row)
+    assert model.n_clusters == 5
+    for each in (model, pickle.loads(pickle.dumps(model))):
+        assert each.predict_one((3.0 * rows[0]).tolist()) == model.predict_one(rows[0].tolist())
+        with pytest.raises(ValueError, match="no direction"):
+            each.learn_one([0.0] * 32)

@@ -190,6 +190,7 @@ class Vectors:
         if self._encoder is None:
             made = choose_encoder(record, self._settings, sparse=False)
             assert isinstance(made, VectorEncoder)
+            made.normalise |= self._directions
             self._encoder = made
         size = self._encoder.dimension if self._single is None else len(self._single.row)
         if names is None and len(numbers) != size:
