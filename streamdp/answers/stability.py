@@ -12,7 +12,7 @@ import numpy as np
 
 from streamdp.answers.written import to_digits
 from streamdp.kernels.jit import Bound, entry, kernel
-from streamdp.kernels.rows import Counters, made, one, row_type, rows
+from streamdp.kernels.rows import Counters, ints, made, one, reals, row_type, rows
 from streamdp.kernels.sound import RECORDS, counters_of, ints_of, narrow, plain_counters, reals_of, require
 from streamdp.state.retained import pack, unpack_all
 
@@ -28,6 +28,14 @@ LEAST = np.array([0.5, 0.7, 0.85, 0.95, 0.99, 0.999])
 USUAL = np.array([[0.30, 0.22, 0.14, 0.11, 0.07, 0.05, 0.004], [0.49, 0.27, 0.18, 0.15, 0.14, 0.06, 0.04]])
 """The share of a cell that is usually revised: of records in older clusters, and of those that found one."""
 
+OF_VECTORS = np.array(
+    [[0.65, 0.26, 0.08, 0.05, 0.03, 0.006, 0.003], [0.89, 0.59, 0.49, 0.38, 0.25, 0.10, 0.02]]
+)
+"""The same of vectors that are looked at again; the first records are among those that found a cluster."""
+
+EARLY = 1024
+"""The first of them: looks make most of their changes there, and of whole clusters."""
+
 WEIGHT = 10.0
 """How many records stand for what is usual, in each cell."""
 
@@ -39,17 +47,20 @@ TALLY = row_type("", "count revised")
 class Recent(NamedTuple):
     """The last records, each at its number modulo their count, and what was counted of those before.
 
-    ``seq`` is the number of the next record.
+    ``seq`` is the number of the next record; ``usual`` the share of each cell that is usually revised, and
+    ``early`` how many of the first records have cells of their own.
     """
 
     counters: Annotated[Counters, one("seq")]
     answers: Annotated[np.ndarray, rows(JUDGED, AFTER)]
     cells: Annotated[np.ndarray, rows(TALLY, CELLS)]
+    usual: Annotated[np.ndarray, reals(CELLS)]
+    early: Annotated[np.ndarray, ints(1)]
 
 
 @kernel
-def _cell(probability: float, founded: int) -> int:
-    at: int = founded * USUAL.shape[1]
+def _cell(probability: float, apart: int) -> int:
+    at: int = apart * USUAL.shape[1]
     for least in LEAST:
         at += 1 if probability >= least else 0
     return at
@@ -68,8 +79,7 @@ def _judge(recent: Recent, answer: Any) -> None:
 @kernel
 def _stability(recent: Recent, cell: int) -> float:
     tally = recent.cells[cell]
-    usual = USUAL[cell // USUAL.shape[1], cell % USUAL.shape[1]]
-    return to_digits(1.0 - (tally.revised + WEIGHT * usual) / (tally.count + WEIGHT))
+    return to_digits(1.0 - (tally.revised + WEIGHT * recent.usual[cell]) / (tally.count + WEIGHT))
 
 
 @kernel
@@ -78,7 +88,8 @@ def tell_stability(recent: Recent, seq: int, founded: int, probability: float) -
     answer = recent.answers[seq % AFTER]
     if seq >= AFTER:
         _judge(recent, answer)
-    answer.cell, answer.revised = _cell(probability, founded), 0
+    apart = 1 if founded or seq < recent.early[0] else 0
+    answer.cell, answer.revised = _cell(probability, apart), 0
     recent.counters.seq = seq + 1
     return _stability(recent, answer.cell)
 
@@ -103,8 +114,12 @@ class Stability:
     """
 
     def __init__(self) -> None:
-        self.recent = made(Recent, {})
+        self.recent = made(Recent, {}, usual=USUAL.reshape(-1).copy())
         self._revise = Bound(_revise_all)
+
+    def begin_vectors(self) -> None:
+        """Records are vectors that are looked at again."""
+        self.recent.usual[:], self.recent.early[:] = OF_VECTORS.reshape(-1), EARLY
 
     def revise(self, seqs: np.ndarray) -> None:
         """The answers to some records, by their numbers, were revised."""
@@ -112,7 +127,7 @@ class Stability:
 
     def dump(self) -> dict[str, Any]:
         """What is remembered, as plain values."""
-        counters, answers, cells = self.recent
+        counters, answers, cells = self.recent[:3]
         found = {name: narrow(answers[name]) for name in ("cell", "revised")}
         tallies = {name: pack(cells[name]) for name in ("count", "revised")}
         return {name: pack(array) for name, array in found.items()} | {
@@ -125,7 +140,7 @@ class Stability:
         facts = unpack_all(stored)
         counters = counters_of(Recent, facts["counters"])
         require(0 <= counters.seq <= RECORDS, "the number of the next record is out of range")
-        self.recent = made(Recent, {}, counters=counters)
+        self.recent = made(Recent, {}, counters=counters, usual=self.recent.usual, early=self.recent.early)
         answers, cells = self.recent.answers, self.recent.cells
         answers["cell"] = ints_of(facts, "cell", 0, CELLS, AFTER)
         answers["revised"] = ints_of(facts, "revised", 0, 2, AFTER)

@@ -67,6 +67,8 @@ class Looks:
     def start(self, search: BeamSearch, blueprint: Blueprint, moments: Moments | None) -> None:
         """Say how long the answers of a search stay open."""
         self._age, self.began = blueprint.second_look(search.likelihood), blueprint.follows(moments)
+        if self.began is not None:
+            self._announcer.numbers.stability.begin_vectors()
         looks = self._age or self.passes or self.began
         self._announcer.open_for = self._settings.retain if looks else 0
         if self._settings.adapt and search.sparse:
