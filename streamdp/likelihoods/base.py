@@ -15,6 +15,9 @@ from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
+from streamdp.kernels.jit import entry
+from streamdp.likelihoods.rows import squared_distance
+
 WITHIN = 0.2
 """Share of the variance of all vectors that is expected inside a cluster, where scales are automatic."""
 
@@ -212,11 +215,27 @@ def _sample(vectors: np.ndarray) -> np.ndarray:
 def nearest(vectors: np.ndarray, near: int) -> np.ndarray:
     """The nearest other vectors of each, nearest first (ties: the earlier), of shape (N, ``near``)."""
     found = np.empty((len(vectors), near), np.int64)
-    for i, vector in enumerate(vectors):
-        squares = np.square(vectors - vector).sum(axis=1)
-        squares[i] = np.inf
-        found[i] = np.argsort(squares, kind="stable")[:near]
+    if near:
+        find_nearest(np.ascontiguousarray(vectors, np.float64), np.empty(near), found)
     return found
+
+
+@entry
+def find_nearest(vectors: np.ndarray, squares: np.ndarray, found: np.ndarray) -> None:
+    """The same; ``squares`` is room for as many numbers."""
+    near = found.shape[1]
+    for i in range(vectors.shape[0]):
+        known = 0
+        for j in range(vectors.shape[0]):
+            square = squared_distance(vectors[i], 0, vectors[j])
+            if j == i or (known == near and not square < squares[near - 1]):
+                continue
+            known = min(known + 1, near)
+            at = known - 1
+            while at > 0 and square < squares[at - 1]:
+                squares[at], found[i, at] = squares[at - 1], found[i, at - 1]
+                at -= 1
+            squares[at], found[i, at] = square, j
 
 
 def _scatter(gaps: np.ndarray) -> np.ndarray:
