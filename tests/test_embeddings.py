@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 from algebra import empty, log_predictive
@@ -29,6 +30,7 @@ from streamdp.scoring.agreement import agreement
 from streamdp.settings import Settings
 from streamdp.settings.assemble import build_likelihood, build_model, build_prior
 from streamdp.settings.blueprint import Blueprint
+from streamdp.state.retained import pack
 
 
 def directions(vectors: np.ndarray) -> np.ndarray:
@@ -139,6 +141,38 @@ def test_topics_are_told_apart_whatever_they_have_in_common(common: float) -> No
     assert agreement(labels, truth).ari > 0.9
 
 
+def uneven(n: int, dimension: int, clusters: int, seed: int = 3) -> tuple[np.ndarray, np.ndarray]:
+    """Topics within which vectors differ in a tenth of the dimensions more than in the others."""
+    rng = np.random.default_rng(seed)
+    centres, truth = directions(rng.normal(size=(clusters, dimension))), rng.integers(0, clusters, n)
+    noise = rng.normal(size=(n, dimension)) * np.where(np.arange(dimension) < dimension // 10, 3.0, 0.5)
+    return directions(centres[truth] + 0.8 * directions(noise)), truth
+
+
+@pytest.mark.parametrize(("dimension", "power"), [(64, 50.0 / 64.0), (512, 0.2)])
+def test_vectors_that_lie_unevenly_count_for_fewer_numbers(dimension: int, power: float) -> None:
+    vectors, truth = uneven(1_500, dimension, 6)
+    search = search_of(vectors, beam=2)
+    family: Any = search.likelihood
+    assert family.power == power
+    assert isinstance(family.concentration, float)
+    assert family.concentration >= 0.7 * dimension
+    assert agreement(answers_of(search, vectors)["label"], truth).ari > 0.95
+    even: Any = search_of(topics(200, dimension, 6, 0.3)[0]).likelihood
+    assert (even.power, len(even.concentration)) == (1.0, 4)
+
+
+@pytest.mark.parametrize("dimension", [48, 384])
+@pytest.mark.parametrize("shares", [[1.0], [0.95, 0.05], [0.85, 0.05, 0.05, 0.05]])
+def test_a_topic_that_is_most_of_a_stream_is_one_cluster(dimension: int, shares: list[float]) -> None:
+    vectors, truth = topics(6_000, dimension, len(shares), 0.0)
+    kept = np.random.default_rng(1).random(6_000) < np.array(shares)[truth]
+    labels = answers_of(search_of(vectors[kept], beam=2), vectors[kept])["label"]
+    large = np.bincount(labels) > 5
+    assert large.sum() == len(shares)
+    assert large[labels].mean() > 0.98
+
+
 @pytest.mark.parametrize("same", [[[0.6, 0.8]], [[0.6, 0.8]] * 50])
 def test_where_nothing_varies_nothing_is_learned(same: list[list[float]]) -> None:
     family = build_likelihood(Settings(normalise=True), Moments.of(np.array(same)))
@@ -246,6 +280,22 @@ def test_a_state_goes_on_where_it_was(tmp_path: Path) -> None:
         parts = Engine.loads(stored, settings)
     assert got.encoded() == expected.encoded()
     assert len(got.first()) == 500
+
+
+def test_a_state_of_before_keeps_its_likelihood() -> None:
+    """It knows one cosine of its vectors: concentrations and power stay what they were."""
+    vectors, _ = uneven(600, 64, 5)
+    settings = Settings(normalise=True, retain=0)
+    engine = Engine(settings)
+    engine.advance(vectors[:300].tolist())
+    stored = msgspec.msgpack.decode(engine.dumps())
+    stored["moments"][-1], stored["versions"]["vectors"] = pack(np.array(0.1)), 1
+    stored["learned"] = None
+    before = Engine.loads(msgspec.msgpack.encode(stored), settings)
+    family: Any = before.search and before.search.likelihood
+    assert (family.power, len(family.concentration)) == (1.0, 4)
+    before.advance(vectors[300:].tolist())
+    assert Engine.loads(before.dumps(), settings).dumps() == before.dumps()
 
 
 def test_from_the_command_line(tmp_path: Path) -> None:

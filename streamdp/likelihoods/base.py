@@ -30,14 +30,14 @@ class Moments(NamedTuple):
     """What automatic parameters of families of vectors follow from.
 
     ``mean`` and ``variance`` of the vectors are of shape (D,); ``within`` is the covariance to be expected
-    inside a cluster, of :func:`~streamdp.likelihoods.base.within`. ``common``, of shape (), is the
-    cosine to be expected between different clusters, of :func:`~streamdp.likelihoods.base.common`.
+    inside a cluster, of :func:`~streamdp.likelihoods.base.within`. ``directions``, of shape (3,), is what
+    :func:`~streamdp.likelihoods.base.directions` says.
     """
 
     mean: np.ndarray
     variance: np.ndarray
     within: np.ndarray
-    common: np.ndarray
+    directions: np.ndarray
 
     @classmethod
     def of(cls, vectors: np.ndarray) -> Moments:
@@ -45,7 +45,7 @@ class Moments(NamedTuple):
         found = vectors.var(axis=0)
         typical = float(found.mean())
         variance = np.maximum(found, LEAST * typical if typical > 0.0 else 1.0)
-        return cls(vectors.mean(axis=0), variance, within(vectors, variance), np.array(common(vectors)))
+        return cls(vectors.mean(axis=0), variance, within(vectors, variance), directions(vectors))
 
 
 class Likelihood(ABC):
@@ -188,22 +188,49 @@ def nearness(dimension: int) -> float:
     return (AMONG * math.gamma(half + 1.0)) ** (1.0 / half) / (half + 1.0)
 
 
-def common(vectors: np.ndarray) -> float:
-    """The lower quartile of the cosines between vectors, shape (N, D); 0 where there are no two.
+EVENLY = 16
+"""Dimensions from which on it is asked whether differences lie evenly in all of them."""
 
-    Where clusters are several, a quarter of all pairs and more are of different ones: so it tells what these
-    have in common, whatever the few clusters are like that the vectors happen to be of. Of more than 200
-    vectors, 200 are compared, evenly spaced.
+
+def directions(vectors: np.ndarray) -> np.ndarray:
+    """What vectors, shape (N, D), are like as directions, shape (3,).
+
+    The lower quartile of the cosines between them, and the median; 0 where there are no two. Where clusters
+    are several, a quarter of all pairs and more are of different ones: so the first tells what these have in
+    common, whatever the few clusters are like that the vectors happen to be of.
+
+    Then in which share of the dimensions they differ from their nearest neighbours: one over D times the mean
+    squared cosine between such differences, which is 1 where these lie evenly on all sides; rather too high
+    by what chance may do, and 1 in less than 16 dimensions. Of more than 200 vectors, 200 are compared.
     """
-    vectors = _sample(vectors)
-    if len(vectors) < 2:
-        return 0.0
+    units, gaps = _units(_sample(vectors)), []
+    dimension, free = units.shape[1], np.ones(len(units), bool)
+    if len(units) < 2:
+        return np.array([0.0, 0.0, 1.0])
+    first, median = np.quantile(_cosines(units), (0.25, 0.5))
+    for i, j in enumerate(nearest(units, 1)[:, 0].tolist()):
+        if free[i] and free[j] and (units[i] != units[j]).any():  # each once, so that they are independent
+            free[[i, j]] = False
+            gaps.append(units[i] - units[j])
+    if dimension < EVENLY or len(gaps) < 2:
+        return np.array([first, median, 1.0])
+    squares = np.square(_cosines(_units(np.array(gaps))))
+    least = squares.mean() * (1.0 - min(2.0 * math.sqrt(2.0 / len(squares)), 1.0))
+    return np.array([first, median, 1.0 / max(dimension * least, 1.0)])
+
+
+def _units(vectors: np.ndarray) -> np.ndarray:
+    """At length one; zeros as they are."""
     largest = np.abs(vectors).max(axis=1, keepdims=True)
     scaled = vectors / np.where(largest > 0.0, largest, 1.0)
     lengths = np.sqrt(np.square(scaled).sum(axis=1, keepdims=True))
-    units = scaled / np.where(lengths > 0.0, lengths, 1.0)
-    cosines = np.einsum("id,jd->ij", units, units)  # without BLAS, as below
-    return float(np.quantile(cosines[np.triu_indices(len(units), 1)], 0.25))
+    return np.asarray(scaled / np.where(lengths > 0.0, lengths, 1.0))
+
+
+def _cosines(units: np.ndarray) -> np.ndarray:
+    """Of every two."""
+    products = np.einsum("id,jd->ij", units, units)  # without BLAS, as below
+    return np.asarray(products[np.triu_indices(len(units), 1)])
 
 
 def _sample(vectors: np.ndarray) -> np.ndarray:

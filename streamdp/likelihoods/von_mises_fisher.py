@@ -12,7 +12,7 @@ import numpy as np
 
 from streamdp.kernels.checks import not_negative, positive
 from streamdp.kernels.jit import kernel, sum_kernel
-from streamdp.likelihoods.base import Moments
+from streamdp.likelihoods.base import EVENLY, Moments
 from streamdp.likelihoods.bessel import log_vmf_normaliser
 from streamdp.likelihoods.rows import Row, add_exactly, dot, squared_length
 from streamdp.likelihoods.vectors import (
@@ -266,6 +266,20 @@ LEAST_SPREAD, MOST_SPREAD = 0.02, 0.95
 MOST_COMMON = 0.9
 """R of the clusters' directions at most, so that a warm-up of one cluster leaves room for others."""
 
+EVEN = 0.98
+"""Share of the dimensions in which vectors differ from neighbours from which on that counts as all."""
+
+ALIKE, APART = 0.65, 0.25
+"""The median cosine of all, as a share of that of neighbours, above which most vectors are of one cluster;
+and how much less concentrated the directions of clusters are then than it says."""
+
+WIDE, LEAST = 0.25, 0.7
+"""Share of the concentration of neighbours that clusters have where these differ unevenly, or are alike; and
+that concentration at least, in D."""
+
+POWER, NUMBERS = 0.2, 50.0
+"""Power of H at least where they differ unevenly, and the numbers that a vector counts for at least."""
+
 
 def concentration_of(dimension: int, resultant: float) -> float:
     """kappa of a von Mises-Fisher distribution whose mean has the length R in [0, 1).
@@ -318,6 +332,7 @@ class VonMisesFisher(VectorFamily):
     row = ROW
     settings = {}  # noqa: RUF012
     of_texts = True
+    learned = ("concentration", "mean_concentration")
     dtype = np.float32
 
     def __post_init__(self) -> None:
@@ -349,6 +364,10 @@ class VonMisesFisher(VectorFamily):
         concentrations. The cosine that vectors of different clusters have is R^2 times that of the clusters'
         directions: c0 follows, around the direction of the mean of all. Where nothing varies there is
         nothing to learn.
+
+        That is right where vectors lie evenly on all sides of their cluster's direction. Embeddings do not:
+        their clusters have clusters in them, and they have fewer independent numbers than dimensions. So
+        there clusters are wide, and H has a power. They are wide, too, where most vectors are of one.
         """
         dimension, within = len(moments.mean), moments.within
         resultant = float(np.sqrt(np.square(moments.mean).sum()))
@@ -358,11 +377,16 @@ class VonMisesFisher(VectorFamily):
         together = 1.0 - min(max(spread, LEAST_SPREAD), MOST_SPREAD)
         kappa = concentration_of(dimension, math.sqrt(together))
         learned: dict[str, Any] = {"concentration": tuple(factor * kappa for factor in LEARNED)}
-        common = float(moments.common)
+        common, median, share = moments.directions.tolist()
+        alike = dimension >= EVENLY and median > ALIKE * together
+        if share < EVEN or alike:
+            learned["concentration"] = max(WIDE * kappa, LEAST * dimension)
+        if share < EVEN:
+            learned["power"] = min(max(POWER, NUMBERS / dimension), 1.0)
         if common > 0.0 and resultant > TOLERANCE:
             learned["mean"] = tuple((moments.mean / resultant).tolist())
             around = min(math.sqrt(common / together), MOST_COMMON)
-            learned["mean_concentration"] = concentration_of(dimension, around)
+            learned["mean_concentration"] = (APART if alike else 1.0) * concentration_of(dimension, around)
         return cls(dimension, **{**learned, **given})
 
     @classmethod

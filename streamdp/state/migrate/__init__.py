@@ -19,7 +19,7 @@ import msgspec
 from streamdp._version import __version__
 from streamdp.errors import Exit, StreamdpError
 from streamdp.kernels.sound import require
-from streamdp.state.migrate import addresses, centred
+from streamdp.state.migrate import addresses, centred, directions
 
 PARTS = {
     "header": 1,
@@ -30,7 +30,7 @@ PARTS = {
     "texts": 1,
     "categories": 2,
     "embedded": 1,
-    "vectors": 1,
+    "vectors": 2,
     "lines": 1,
     "stories": 1,
     "refinement": 1,
@@ -60,6 +60,7 @@ STEPS: tuple[Step, ...] = (
     Step("corrections", 1, addresses.convert),
     Step("categories", 1, centred.convert),
     Step("retained", 1, centred.retained),
+    Step("vectors", 1, directions.convert),
 )
 """All steps, oldest first."""
 
