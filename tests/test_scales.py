@@ -22,7 +22,7 @@ from streamdp.beam.search import BeamSearch
 from streamdp.encode.batch import Batch
 from streamdp.engine import Engine
 from streamdp.likelihoods import Gaussian, NormalInverseGamma, NormalInverseWishart, VectorFamily
-from streamdp.likelihoods.base import pooled
+from streamdp.likelihoods.base import RIDGE, pooled
 from streamdp.records import Answers, Assignment
 from streamdp.settings import Settings
 from streamdp.settings.assemble import build_model
@@ -52,6 +52,8 @@ class Case(NamedTuple):
     first: np.ndarray
     make: oracle.Maker
     strengths: tuple[float, ...] = oracle.STRENGTHS
+    counts: float = 20.0
+    ridge: float = 0.0
 
 
 FIRST = np.array([[0.06, 0.02], [0.02, 0.05]])
@@ -79,11 +81,13 @@ CASES = {
         ),
         FIRST,
         wishart,
+        ridge=oracle.RIDGE,
     ),
     "gamma": Case(
         NormalInverseGamma(2, mean=MEAN, kappa=0.3, shape=2.0, scale=tuple(VARIANCES.tolist())),
         np.diag(VARIANCES),
         gamma,
+        counts=2.0,
     ),
     "gaussian": Case(
         Gaussian(2, mean=MEAN, variance=0.055, mean_variance=2.0), np.diag([0.055, 0.055]), known, (20.0,)
@@ -167,7 +171,7 @@ def test_a_look_is_that_of_the_oracle(prior: str) -> None:
 
 @pytest.mark.parametrize("family", ["gamma", "gaussian"])
 def test_a_look_of_another_family_is_that_of_the_oracle(family: str) -> None:
-    run = run_of("crp", CASES[family].family, groups(40, 4))
+    run = run_of("crp", CASES[family].family, groups(40, 3))
     _compare(run, CASES[family])
 
 
@@ -191,14 +195,23 @@ def test_strays_are_taken_as_the_oracle_takes_them(prior: str, family: str) -> N
     vectors, founders = tailed(44, 9)
     run = run_of(prior, case.family, vectors, founders=founders)
     known = vectors.tolist(), run.labels.tolist(), run.times, run.prior, case.first, case.make
-    assert oracle.look(*known).labels != oracle.look(*known, strays=False).labels
+    options: dict[str, Any] = {"counts": case.counts, "ridge": case.ridge}
+    assert oracle.look(*known, **options).labels != oracle.look(*known, **options, strays=False).labels
     _compare(run, case)
 
 
 def _compare(run: Run, case: Case) -> None:
     vectors = run.vectors.tolist()
     expected = oracle.look(
-        vectors, run.labels.tolist(), run.times, run.prior, case.first, case.make, case.strengths
+        vectors,
+        run.labels.tolist(),
+        run.times,
+        run.prior,
+        case.first,
+        case.make,
+        case.strengths,
+        counts=case.counts,
+        ridge=case.ridge,
     )
     found = run.look(case.family)
     assert found.tolist() == expected.labels
@@ -246,14 +259,19 @@ def test_all_joints_are_those_of_the_parameters_that_were_learned() -> None:
 def test_the_pooled_covariance_is_drawn_to_its_diagonal_where_little_is_known() -> None:
     first = np.array([[1.0, 0.5], [0.5, 1.0]])
     scatters = np.array([[[6.0, 3.0], [3.0, 9.0]], [[50.0, 0.0], [0.0, 50.0]]])
-    assert pooled(np.array([4.0, 3.0]), scatters, first) is None
-    enough = pooled(np.array([4.0, 5.0]), scatters, first)  # 4 degrees of freedom are 2D
-    np.testing.assert_allclose(enough, (scatters[1] + first) / 5.0)
-    more = pooled(np.array([9.0, 2.0]), scatters, first)
-    np.testing.assert_allclose(more, (scatters[0] + first) / 9.0)
-    wide = np.eye(4) + 0.5
-    drawn = pooled(np.array([5.0]), np.zeros((1, 4, 4)), wide)  # 4 of 8: half of the way
-    np.testing.assert_allclose(drawn, (np.eye(4) + 0.25) / 5.0 + np.eye(4) * 0.05)
+    least = np.array([0.0, 0.25])
+    assert pooled(np.array([4.0, 3.0]), scatters, first, least) is None
+
+    def wider(scale: np.ndarray) -> np.ndarray:
+        return scale + np.diag(RIDGE * np.diagonal(scale) + least)
+
+    enough = pooled(np.array([4.0, 5.0]), scatters, first, least)  # 4 degrees of freedom are 2D
+    np.testing.assert_allclose(enough, wider((scatters[1] + first) / 5.0))
+    more = pooled(np.array([9.0, 2.0]), scatters, first, least)
+    np.testing.assert_allclose(more, wider((scatters[0] + first) / 9.0))
+    least, wide = np.zeros(4), np.eye(4) + 0.5
+    drawn = pooled(np.array([5.0]), np.zeros((1, 4, 4)), wide, least)  # 4 of 8: half of the way
+    np.testing.assert_allclose(drawn, wider((np.eye(4) + 0.25) / 5.0 + np.eye(4) * 0.05))
 
 
 # ---------------------------------------------------------------- in a stream

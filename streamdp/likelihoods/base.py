@@ -22,8 +22,8 @@ WITHIN = 0.2
 """Share of the variance of all vectors that is expected inside a cluster, where scales are automatic."""
 
 
-LEAST = 1e-6
-"""Share of the mean variance that a dimension has at least: one that never varies must not divide by 0."""
+ROUNDING = 1e-12
+"""Share of the largest number of a column by which it may differ for being rounded."""
 
 
 class Moments(NamedTuple):
@@ -41,10 +41,10 @@ class Moments(NamedTuple):
 
     @classmethod
     def of(cls, vectors: np.ndarray) -> Moments:
-        """The moments of the rows; the variance is 1 where nothing varies at all."""
-        found = vectors.var(axis=0)
-        typical = float(found.mean())
-        variance = np.maximum(found, LEAST * typical if typical > 0.0 else 1.0)
+        """The moments of the rows; a column that never varies has the mean variance of the others, or 1."""
+        variance = vectors.var(axis=0)
+        varies = np.sqrt(variance) > ROUNDING * np.abs(vectors).max(axis=0, initial=0.0)
+        variance[~varies] = variance[varies].mean() if varies.any() else 1.0
         return cls(vectors.mean(axis=0), variance, within(vectors, variance), directions(vectors))
 
 
@@ -129,25 +129,55 @@ def within(vectors: np.ndarray, variance: np.ndarray) -> np.ndarray:
         return np.diag(share * variance) if dimension <= FULL else share * variance
     deviation = np.sqrt(variance)
     unit = (vectors - vectors.mean(axis=0)) / deviation
-    least = np.where(np.ptp(vectors, axis=0) > 0.0, LEAST_WITHIN, 1.0)
+    least = np.maximum(grain(vectors) / variance, LEAST_WITHIN)
+    least = np.where(vectors.var(axis=0) > LEAST_WITHIN * variance, least, 1.0)
     near = -(-count // PER)
     scatter = np.ones(dimension)
     for _ in range(ROUNDS):
         gaps = (unit[:, None] - unit[nearest(whitened(unit, scatter), near)]).reshape(-1, dimension)
         scatter = _scatter(gaps) + (least if dimension > FULL else np.diag(least))
-    if dimension < ENOUGH:
-        scatter *= nearness(ENOUGH) / nearness(dimension)
+    independent = min(float(dimension), _independent(gaps))
+    if independent < ENOUGH:
+        scatter *= nearness(ENOUGH) / nearness(independent)
     return scatter * (variance if scatter.ndim == 1 else np.outer(deviation, deviation))
 
 
+RECORDS = 20.0
+"""How many records the spread that neighbours suggest counts for."""
+
 STRENGTHS = (20.0, 50.0, 150.0, 500.0, 2000.0)
 """For how many records the spread of the clusters found may count in what is expected of the next cluster."""
+
+NOTHING = np.zeros(1)
+"""No variance of rounding, for any number of dimensions."""
 
 MEMBERS = 5
 """Records that a cluster has at least which tells how wide clusters are."""
 
 
-def pooled(counts: np.ndarray, scatters: np.ndarray, first: np.ndarray) -> np.ndarray | None:
+def grain(vectors: np.ndarray) -> np.ndarray:
+    """The variance that rounding adds to each dimension, shape (D,), at most all of it.
+
+    Numbers are taken to be rounded to the median gap between neighbouring values. So a column of two values
+    says little of clusters, and one that is continuous loses nothing.
+    """
+    vectors = _sample(vectors)
+    found = np.zeros(vectors.shape[1])
+    for d, column in enumerate(np.sort(vectors, axis=0).T):
+        gaps = np.diff(column)
+        gaps = gaps[gaps > 0.0]
+        found[d] = min(float(np.median(gaps)) ** 2 / 12.0, float(column.var())) if len(gaps) else 0.0
+    return found
+
+
+RIDGE = 1e-2
+"""Share of the variances that is added to them, so that columns which nearly follow from others do not count
+for all."""
+
+
+def pooled(
+    counts: np.ndarray, scatters: np.ndarray, first: np.ndarray, least: np.ndarray
+) -> np.ndarray | None:
     """The covariance within clusters, or the variances, as the clusters found show it.
 
     The sum of the clusters' scatters over that of their degrees of freedom; ``first`` counts for one more.
@@ -161,6 +191,8 @@ def pooled(counts: np.ndarray, scatters: np.ndarray, first: np.ndarray) -> np.nd
         Sums of squares and products of deviations from the clusters' means: (K, D, D), or (K, D).
     first
         What was expected at first, of shape (D, D), or (D,).
+    least
+        The variance that rounding adds, of shape (D,).
 
     Returns
     -------
@@ -171,13 +203,25 @@ def pooled(counts: np.ndarray, scatters: np.ndarray, first: np.ndarray) -> np.nd
         return None
     freedom = float((counts[large] - 1.0).sum())
     scale = (scatters[large].sum(axis=0) + first) / (freedom + 1.0)
-    share = 1.0 - freedom / (2.0 * len(first))
-    if scale.ndim == 1 or share <= 0.0:
-        return np.asarray(scale)
-    return np.asarray((1.0 - share) * scale + share * np.diag(np.diagonal(scale)))
+    if scale.ndim == 1:
+        return np.asarray(scale + least)
+    share = max(1.0 - freedom / (2.0 * len(first)), 0.0)
+    variances = np.diagonal(scale)
+    return np.asarray((1.0 - share) * scale + np.diag((share + RIDGE) * variances + least))
 
 
-def nearness(dimension: int) -> float:
+def _independent(gaps: np.ndarray) -> float:
+    """How many independent numbers differences consist of: the participation ratio of their covariance.
+
+    Its trace squared over the sum of its squares, each without bias; ``gaps`` are of shape (n, D).
+    """
+    few = gaps[np.arange(min(SAMPLE, len(gaps))) * len(gaps) // min(SAMPLE, len(gaps))]
+    products = np.square(np.einsum("nd,md->nm", few, few))
+    apart = products.sum() - np.trace(products)
+    return float(np.sqrt(np.diagonal(products)).sum() ** 2 / max(apart, 1e-300)) if apart > 0.0 else np.inf
+
+
+def nearness(dimension: float) -> float:
     """Mean square of the difference of near neighbours, as a share of that of any two of a Gaussian cluster.
 
     The density of the difference is taken to be what it is at 0: with p = ``AMONG``, D dimensions and half

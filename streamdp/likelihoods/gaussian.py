@@ -11,12 +11,16 @@ import numpy as np
 
 from streamdp.kernels.checks import positive
 from streamdp.kernels.jit import kernel
-from streamdp.likelihoods.base import WITHIN, Moments, pooled
+from streamdp.likelihoods.base import NOTHING, WITHIN, Moments, pooled
 from streamdp.likelihoods.rows import Row, squared_distance
 from streamdp.likelihoods.vectors import NormalFamily, add, log_marginal, merge, predictive, remove, settle
 
 ROW = Row("count", "spread", "constant", "power", "mean[d]", "location[d]")
 COUNT, SPREAD, CONSTANT, POWER, MEAN = ROW
+
+
+KNOWN = 1e9
+"""Records that a known variance counts for."""
 
 
 class GaussianTerms(NamedTuple):
@@ -73,11 +77,25 @@ class Gaussian(NormalFamily):
         found = {"variance": WITHIN * typical, "mean_variance": typical}
         return cls(dimension=len(moments.mean), mean=tuple(moments.mean.tolist()), **{**found, **given})
 
-    def suggested(self, rows: np.ndarray) -> Sequence[Self]:
+    def suggested(self, rows: np.ndarray, least: np.ndarray = NOTHING) -> Sequence[Self]:
         """The pooled variance of the clusters found."""
-        parts, first = self.parts, np.array([self.dimension * self.variance])
-        spread = pooled(rows[:, parts["count"]], rows[:, parts["spread"], np.newaxis], first)
-        return () if spread is None else [replace(self, variance=float(spread[0]) / self.dimension)]
+        scale = pooled(rows[:, self.parts["count"]], self.scatters(rows), self.within, least)
+        return () if scale is None else [replace(self, variance=float(scale.mean()))]
+
+    @property
+    def within(self) -> np.ndarray:
+        """The variance in every dimension."""
+        return np.full(self.dimension, self.variance)
+
+    @property
+    def strength(self) -> float:
+        """More than there are records: it is known."""
+        return KNOWN
+
+    def scatters(self, rows: np.ndarray) -> np.ndarray:
+        """Sums of squares about the means, shape (K, D): as much in every dimension."""
+        spread = rows[:, self.parts["spread"], np.newaxis] / self.dimension
+        return np.broadcast_to(spread, (len(rows), self.dimension))
 
     def loosened(self, share: float) -> Self:
         """The variance of the means is larger."""

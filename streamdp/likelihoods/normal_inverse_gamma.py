@@ -11,7 +11,7 @@ import numpy as np
 
 from streamdp.kernels.checks import PerDimension, positive, positive_per_dimension
 from streamdp.kernels.jit import kernel
-from streamdp.likelihoods.base import STRENGTHS, WITHIN, Moments, pooled
+from streamdp.likelihoods.base import NOTHING, RECORDS, STRENGTHS, WITHIN, Moments, pooled
 from streamdp.likelihoods.rows import Row
 from streamdp.likelihoods.vectors import NormalFamily, add, log_marginal, merge, predictive, remove, settle
 
@@ -79,21 +79,30 @@ class NormalInverseGamma(NormalFamily):
 
     @classmethod
     def automatic(cls, given: Mapping[str, Any], moments: Moments) -> Self:
-        """A fifth of the variance within a cluster; b / (a - 1) is the prior mean of a cluster's variance."""
-        shape = given.get("shape", 2.0)
-        scale = tuple((max(shape - 1.0, 0.5) * WITHIN * moments.variance).tolist())
-        found = {"kappa": WITHIN, "scale": scale, "forget": 0.99}
+        """The variances that neighbours suggest, as if of 20 records; b / (a - 1) is what is expected."""
+        shape = given.get("shape", 1.0 + 0.5 * RECORDS)
+        within = moments.within if moments.within.ndim == 1 else np.diagonal(moments.within)
+        scale = tuple((max(shape - 1.0, 0.5) * within).tolist())
+        found = {"kappa": WITHIN, "shape": shape, "scale": scale, "forget": 0.99}
         return cls(dimension=len(moments.mean), mean=tuple(moments.mean.tolist()), **{**found, **given})
 
     @property
     def within(self) -> np.ndarray:
-        """b: only ratios matter."""
-        return self._full(self.scale)
+        """The expected variances, b / (a - 1)."""
+        return self._full(self.scale) / max(0.5 * self.strength, 0.5)
 
-    def suggested(self, rows: np.ndarray) -> Sequence[Self]:
+    @property
+    def strength(self) -> float:
+        """2 (a - 1)."""
+        return 2.0 * (self.shape - 1.0)
+
+    def scatters(self, rows: np.ndarray) -> np.ndarray:
+        """Sums of squares about the means, shape (K, D)."""
+        return rows[:, self.parts["spread"]]
+
+    def suggested(self, rows: np.ndarray, least: np.ndarray = NOTHING) -> Sequence[Self]:
         """The pooled variances of the clusters found, as if few records had said so, or many."""
-        parts, first = self.parts, self.within / max(self.shape - 1.0, 0.5)
-        scale = pooled(rows[:, parts["count"]], rows[:, parts["spread"]], first)
+        scale = pooled(rows[:, self.parts["count"]], self.scatters(rows), self.within, least)
         if scale is None:
             return ()
         half = [0.5 * r for r in STRENGTHS]

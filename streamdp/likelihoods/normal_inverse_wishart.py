@@ -12,7 +12,7 @@ import numpy as np
 
 from streamdp.kernels.checks import PerDimension, positive
 from streamdp.kernels.jit import kernel
-from streamdp.likelihoods.base import STRENGTHS, WITHIN, Moments, pooled
+from streamdp.likelihoods.base import NOTHING, RECORDS, STRENGTHS, WITHIN, Moments, pooled
 from streamdp.likelihoods.rows import Row, clear_row, solve, update_factor
 from streamdp.likelihoods.vectors import (
     Asked,
@@ -50,9 +50,6 @@ is; constant, power, weight and location are of the predictive."""
 
 DEFAULTS = {"kappa": WITHIN, "forget": 0.99}
 """Where nothing else is wished."""
-
-RECORDS = 20.0
-"""How many records the covariance that neighbours suggest counts for: nu - D - 1."""
 
 LEAST = 0.1
 """The least share of the determinant that a downdate may leave without losing digits."""
@@ -166,14 +163,22 @@ class NormalInverseWishart(NormalFamily):
 
     @property
     def within(self) -> np.ndarray:
-        """Psi: only ratios matter."""
-        return self.prior_scale
+        """The expected covariance, Psi / (nu - D - 1); of less than a record, Psi."""
+        return self.prior_scale / max(self.strength, 1.0)
 
-    def suggested(self, rows: np.ndarray) -> Sequence[Self]:
+    @property
+    def strength(self) -> float:
+        """nu - D - 1."""
+        return self.nu - self.dimension - 1.0
+
+    def scatters(self, rows: np.ndarray) -> np.ndarray:
+        """Sums of squares and products about the means, shape (K, D, D)."""
+        return rows[:, self.parts["scatter"]].reshape(-1, self.dimension, self.dimension)
+
+    def suggested(self, rows: np.ndarray, least: np.ndarray = NOTHING) -> Sequence[Self]:
         """The pooled covariance of the clusters found, as if few records had said so, or many."""
-        size, parts = self.dimension, self.parts
-        scatters = rows[:, parts["scatter"]].reshape(-1, size, size)
-        scale = pooled(rows[:, parts["count"]], scatters, self.prior_scale / (self.nu - size - 1.0))
+        size = self.dimension
+        scale = pooled(rows[:, self.parts["count"]], self.scatters(rows), self.within, least)
         if scale is None:
             return ()
         return [

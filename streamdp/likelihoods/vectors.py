@@ -19,7 +19,7 @@ import numpy as np
 from streamdp.kernels.checks import PerDimension, per_dimension, whole
 from streamdp.kernels.jit import entry, generic, kernel
 from streamdp.kernels.sound import UnsoundError, require
-from streamdp.likelihoods.base import Likelihood, Moments
+from streamdp.likelihoods.base import NOTHING, Likelihood, Moments
 from streamdp.likelihoods.rows import Row, clear_row
 
 TOLERANCE = 1e-6
@@ -280,16 +280,28 @@ class VectorFamily(Likelihood):
 
     @property
     def within(self) -> np.ndarray:
-        """What tells which clusters are near each other: of their spread, shape (D,) or (D, D)."""
+        """The spread expected within a cluster, shape (D,) or (D, D); of some families in any unit."""
         return np.ones(self.dimension)
 
-    def suggested(self, rows: np.ndarray) -> Sequence[Self]:
+    def suggested(self, rows: np.ndarray, least: np.ndarray = NOTHING) -> Sequence[Self]:
         """Families, with other ``learned`` parameters, that clusters suggest; their records choose one.
 
-        ``rows`` are the statistics of the clusters, shape (K, width), with nothing forgotten. ``self`` is the
-        family that the first records suggested.
+        ``rows`` are the statistics of the clusters, shape (K, width), with nothing forgotten; ``least`` is
+        the variance that rounding adds, shape (D,). ``self`` is the family that the first records suggested.
         """
         return ()
+
+    def squared_gaps(self, rows: np.ndarray, others: np.ndarray) -> np.ndarray:
+        """Squared distances of the means of each pair of clusters, in units of their variance, shape (P,).
+
+        What chance alone puts between them is left out. Infinity where the family does not tell.
+        """
+        return np.full(len(rows), np.inf)
+
+    @property
+    def lasting(self) -> Self:
+        """The family as it is where nothing is forgotten."""
+        return self
 
     def loosened(self, share: float) -> Self:
         """The family where the prior mean of a cluster counts for a share of its records, if it has one."""
@@ -381,6 +393,35 @@ class NormalFamily(VectorFamily):
         """Kappa, or what stands for it, is a share of what it was."""
         family: Any = self
         return cast(Self, replace(family, kappa=share * family.kappa))
+
+    @property
+    def lasting(self) -> Self:
+        """The family with ``forget`` 1."""
+        return replace(self, forget=1.0)
+
+    def squared_gaps(self, rows: np.ndarray, others: np.ndarray) -> np.ndarray:
+        """Mahalanobis distances under the covariance of both, with what is expected of it; unbiased."""
+        parts, size = self.parts, self.dimension
+        n, m = rows[:, parts["count"]], others[:, parts["count"]]
+        gaps = rows[:, parts["mean"]] - others[:, parts["mean"]]
+        within, records = self.within, self.strength
+        spread = self.scatters(rows) + self.scatters(others) + records * within
+        freedom = np.maximum(n + m + records - 2.0, 1.0)
+        if within.ndim == 2:
+            squares = (gaps * np.linalg.solve(spread, gaps[..., np.newaxis])[..., 0]).sum(axis=1)
+            squares *= np.maximum(freedom - size - 1.0, 1.0)
+        else:
+            squares = (gaps**2 / spread).sum(axis=1) * freedom
+        return np.asarray(np.maximum(squares - size * (1.0 / n + 1.0 / m), 0.0))
+
+    def scatters(self, rows: np.ndarray) -> np.ndarray:
+        """Sums of squares and products about the means, (K, D, D), or of squares alone, (K, D)."""
+        raise NotImplementedError
+
+    @property
+    def strength(self) -> float:
+        """How many records the expected spread within a cluster counts for."""
+        raise NotImplementedError
 
     def centre(self, row: np.ndarray) -> np.ndarray:
         """The mean of the cluster's vectors."""

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from streamdp.beam.looks.carry import Arrangement, Moves, head_by_label, numbered
+from streamdp.beam.looks.draft import LOOSE
 from streamdp.beam.looks.second_look import LEAST_GAIN
-from streamdp.beam.looks.unions import LOOSE
 from streamdp.beam.looks.uniting import weigh_rows
 from streamdp.beam.search import inherit
 from streamdp.kernels.sound import finite, require, within

@@ -23,6 +23,7 @@ from streamdp.records.frames import rows_of
 from streamdp.settings import Settings
 from streamdp.settings.assemble import PRIOR as STREAM_PRIOR
 from streamdp.settings.assemble import build_likelihood, build_prior, is_sparse, likelihood_class
+from streamdp.settings.blueprint import Blueprint
 from streamdp.settings.registry import CATEGORICAL
 
 
@@ -109,6 +110,10 @@ class Problem:
     """Clusters of records that do not move."""
     fixed: np.ndarray | None = None
     """Records of ``data`` that stay together or apart as they are, by hand; None: of no running stream."""
+    follows: bool = False
+    """Whether the likelihood's parameters follow the clusters of vectors that are found, as in a stream."""
+    start: np.ndarray | None = None
+    """Where samplers start if the plan leaves that open: labels of a beam that has looked back."""
 
     @property
     def learned(self) -> bool:
@@ -167,7 +172,9 @@ def problem_of(settings: Settings, encoded: Encoded, distances: np.ndarray | Non
     dated = batch.times is not None and bool(batch.times.any())
     settings = offline_settings(meant_for(settings, encoded.encoder), sparse, dated)
     likelihood = build_likelihood(settings, encoded.moments)
-    return Problem(batch, likelihood, build_prior(settings, sparse), settings, distances)
+    follows = distances is None and Blueprint.of(settings).follows(encoded.moments) is not None
+    prior = build_prior(settings, sparse)
+    return Problem(batch, likelihood, prior, settings, distances, follows=follows)
 
 
 def problems_of(settings: Settings, encoded: Encoded, distances: np.ndarray | None = None) -> list[Problem]:

@@ -20,7 +20,14 @@ from streamdp.offline.problem import Problem, Solution, drawn
 from streamdp.offline.samplers import METHODS, Move
 from streamdp.offline.schedule import Best, Budget, Draws, Hybrid, Trace, run, run_chains
 from streamdp.offline.similarity import LIMIT, point_estimate, similarity_matrix
-from streamdp.offline.starts import beam_labels, one_cluster, random_clusters, sequential, singletons
+from streamdp.offline.starts import (
+    beam_labels,
+    looked_at,
+    one_cluster,
+    random_clusters,
+    sequential,
+    singletons,
+)
 from streamdp.settings import Settings
 from streamdp.settings.assemble import build_prior
 
@@ -53,7 +60,7 @@ def _drawing(problem: Problem, plan: Plan) -> list[Move]:
 
 
 def _begin(chain: Chain, problem: Problem, plan: Plan) -> None:
-    if plan.start == "beam":
+    if plan.start == "beam" or (plan.start == "auto" and problem.start is not None):
         chain.set_labels(beam_labels(problem))
     elif plan.start == "auto" and problem.counts_words and problem.distances is None:
         # under an exchangeable prior the clusters that are large already take in too much
@@ -197,6 +204,7 @@ def solve_likelier(
 
     Parameters as for :func:`solve`; searches take the first.
     """
+    problems = [looked_at(problem) for problem in problems]
     ways = [(problem, way) for problem in problems for way in _ways(problem, plan)]
     if len(ways) == 1 or plan.method in SEARCHES:
         return problems[0], solve(problems[0], plan, report, stop)

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from typing import Literal
 
 import numpy as np
 
+from streamdp.beam.data.state import Output
+from streamdp.beam.looks.review import Due
+from streamdp.beam.looks.scales import follow
 from streamdp.beam.search import BeamSearch
 from streamdp.errors import ConfigError, Exit
 from streamdp.kernels.jit import entry, kernel
+from streamdp.likelihoods import VectorFamily
 from streamdp.offline.chain import Chain
 from streamdp.offline.kernels.allocation import Allocation, enter, leave, new_allocation, take_slot
 from streamdp.offline.kernels.links import Links, link_weight
@@ -22,6 +27,11 @@ from streamdp.priors.base import Weights
 from streamdp.settings.assemble import build_model
 
 PLAIN, COUNTED, LINKED = range(3)
+
+LOOKS = 3
+"""How often a beam looks back at vectors, at most."""
+
+NO_RECORDS = np.zeros(0, np.int64)
 
 
 @kernel
@@ -216,6 +226,30 @@ def sureness(chain: Chain) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 def beam_labels(problem: Problem) -> np.ndarray:
     """The clustering of a beam's best hypothesis at the end of the records, shape (N,)."""
+    return _absorbed(problem)[1] if problem.start is None else problem.start
+
+
+def looked_at(problem: Problem) -> Problem:
+    """The problem with the parameters that clusters of vectors show, where these are to follow.
+
+    A beam absorbs the records, then looks back: samplers start there.
+    """
+    if not problem.follows:
+        return problem
+    search, labels = _absorbed(problem)
+    assert isinstance(problem.likelihood, VectorFamily)
+    due = Due(NO_RECORDS, 0, last=True)
+    for _ in range(LOOKS):
+        before = labels.copy()
+        for out in follow(search, 0, problem.data, before, due, problem.likelihood, with_events=False):
+            _revise(labels, out)
+        if (labels == before).all():
+            break
+    return dataclasses.replace(problem, likelihood=search.likelihood, start=labels, follows=False)
+
+
+def _absorbed(problem: Problem) -> tuple[BeamSearch, np.ndarray]:
+    """A beam that has seen all records, and its labels."""
     if problem.distances is not None:
         raise ConfigError("the beam does not read distances: use gibbs or astar", Exit.USAGE)
     data = problem.data
@@ -225,7 +259,10 @@ def beam_labels(problem: Problem) -> np.ndarray:
         search.ensure_words(int(data.words.max()) + 1)
     for start, stop, out in search.run(data):
         labels[start:stop] = out.answers["label"][start:stop]
-        revisions = int(out.counters.revisions)
-        for r in range(revisions):  # in order: a record may be revised more than once
-            labels[out.revisions["seq"][r]] = out.revisions["label"][r]
-    return labels
+        _revise(labels, out)
+    return search, labels
+
+
+def _revise(labels: np.ndarray, out: Output) -> None:
+    for row in out.revisions[: out.counters.revisions]:  # in order: a record may be revised more than once
+        labels[row["seq"]] = row["label"]

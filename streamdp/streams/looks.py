@@ -102,7 +102,7 @@ class Looks:
     def follow(self, search: BeamSearch, *, with_events: bool, last: bool = False) -> Iterator[Output]:
         """Let what is expected of clusters of vectors follow those that were found."""
         if self.began is not None and (held := self._announcer.retained.collect()) is not None:
-            if not last and not are_shown(held.labels, self.began.dimension):
+            if not last and not are_shown(held.labels, self.began):
                 return
             age, since = AGED * self._settings.second_look, self._announcer.open_from(search.seq)
             due = Due(NO_RECORDS, age, since, MOST_RECORDS, last, *self._corrections.stays())

@@ -13,7 +13,7 @@ from .priors import Prior
 
 STRENGTHS = (20.0, 50.0, 150.0, 500.0, 2000.0)
 MEMBERS = 5
-ROUNDS = 4
+RIDGE = 0.01
 LEAST_GAIN = 1e-6
 
 LOOSE = 0.1
@@ -33,8 +33,23 @@ class Found(NamedTuple):
     strength: float
 
 
-def pooled(clusters: Sequence[Sequence[Vector]], first: np.ndarray) -> np.ndarray:
-    """The scatter of clusters of five and more over its degrees of freedom; ``first`` counts for one."""
+def grain(vectors: Sequence[Vector]) -> np.ndarray:
+    """The variance of rounding to the median gap between different values; at most all that there is."""
+    found = []
+    for column in zip(*vectors, strict=True):
+        values = sorted(set(column))
+        gap = float(np.median(np.diff(values))) if len(values) > 1 else 0.0
+        found.append(min(gap**2 / 12.0, float(np.var(column))))
+    return np.diag(found)
+
+
+def pooled(
+    clusters: Sequence[Sequence[Vector]], first: np.ndarray, least: np.ndarray, ridge: float = RIDGE
+) -> np.ndarray:
+    """The scatter of clusters of five and more over its degrees of freedom; ``first`` counts for one.
+
+    Variances are larger by a share, ``ridge``, and by what rounding adds.
+    """
     size = len(first)
     total, freedom = np.array(first, float), 0
     for members in clusters:
@@ -45,7 +60,7 @@ def pooled(clusters: Sequence[Sequence[Vector]], first: np.ndarray) -> np.ndarra
             freedom += len(members) - 1
     scale = total / (freedom + 1)
     share = max(0.0, 1.0 - freedom / (2 * size))
-    return (1.0 - share) * scale + share * np.diag(np.diagonal(scale))
+    return (1.0 - share) * scale + (share + ridge) * np.diag(np.diagonal(scale)) + least
 
 
 def log_joint(
@@ -66,21 +81,25 @@ def look(
     make: Maker,
     strengths: Sequence[float] = STRENGTHS,
     *,
+    counts: float = 20.0,
+    ridge: float = RIDGE,
     strays: bool = True,
 ) -> Found:
-    """Choose scale and strength, then unite while the joint rises; when nothing is united, take strays."""
-    found, scale, strength = list(labels), first, strengths[0]
-    for _ in range(ROUNDS):
+    """Choose scale and strength, then unite while the joint rises; when nothing is united, take strays.
+
+    At first the scale is ``first``, which ``counts`` for so many records.
+    """
+    found, scale, strength, before = list(labels), first, counts, None
+    while found != before:
         before = found
         names = list(dict.fromkeys(found))
         clusters = [[x for x, own in zip(vectors, found, strict=True) if own == name] for name in names]
-        scale = pooled(clusters, first)
-        sums = [sum(make(scale, r, LOOSE).log_marginal(members) for members in clusters) for r in strengths]
-        strength = strengths[sums.index(max(sums))]
+        suggested = pooled(clusters, first, grain(vectors), ridge)
+        ways = [*((suggested, r) for r in strengths), (scale, strength)]
+        sums = [sum(make(*way, LOOSE).log_marginal(members) for members in clusters) for way in ways]
+        scale, strength = ways[sums.index(max(sums))]
         family = make(scale, strength, LOOSE)
         found = _unite(vectors, found, times, prior, family)
-        if found == before:
-            break
     if strays:
         found = _take_strays(vectors, found, times, prior, family)
     return Found(found, scale, strength)

@@ -12,16 +12,13 @@ from collections.abc import Iterator
 import numpy as np
 
 from streamdp.beam.data.state import Output
+from streamdp.beam.looks.carry import Arrangement, carry_out, numbered
+from streamdp.beam.looks.draft import Draft
 from streamdp.beam.looks.rearrange import tidy
-from streamdp.beam.looks.review import Due, decide, gather_recent, run_looks
-from streamdp.beam.looks.second_look import LEAST_GAIN
-from streamdp.beam.looks.unions import Clusters
-from streamdp.beam.looks.uniting import (
-    rebase_slots,
-    revise_moved,
-)
+from streamdp.beam.looks.review import Due, decide, gather_recent, labels_of
+from streamdp.beam.looks.uniting import rebase_slots
 from streamdp.beam.search import BeamSearch
-from streamdp.encode.batch import Batch
+from streamdp.encode.batch import Batch, Labelled
 from streamdp.kernels.rows import power_of_two
 from streamdp.likelihoods import VectorFamily
 from streamdp.likelihoods.base import MEMBERS
@@ -33,10 +30,7 @@ AGED = 2
 """Multiple of the age of a second look from which on clusters are united while the stream goes on."""
 
 FREEDOM = 10
-"""Degrees of freedom in each dimension from which on clusters tell how wide clusters are."""
-
-ROUNDS = 4
-"""Times that parameters are chosen and clusters united, at most: until none are."""
+"""Degrees of freedom for each parameter of a dimension from which on clusters tell how wide clusters are."""
 
 NONE = np.zeros(0, np.int64)
 
@@ -46,10 +40,11 @@ def due_at(seq: int) -> bool:
     return seq % min(EVERY, power_of_two(seq)) == 0
 
 
-def are_shown(labels: np.ndarray, dimension: int) -> bool:
+def are_shown(labels: np.ndarray, family: VectorFamily) -> bool:
     """Whether clusters of these labels tell how wide clusters are."""
     sizes = np.unique(labels, return_counts=True)[1]
-    return bool((sizes[sizes >= MEMBERS] - 1).sum() >= FREEDOM * dimension)
+    parameters = family.dimension if family.within.ndim == 2 else 1
+    return bool((sizes[sizes >= MEMBERS] - 1).sum() >= FREEDOM * parameters)
 
 
 def follow(
@@ -89,23 +84,24 @@ def follow(
 
     yield from decide(search, with_events=with_events)
     recent = gather_recent(search, first, batch, labels)
-    before, least = recent.slot.copy(), LEAST_GAIN if due.last else search.model.trial
-    clusters = Clusters(search, recent, batch, due, with_events=with_events)
+    draft = Draft(search, recent, batch, due, began)
+    draft.unite()
+    other = draft.copied()
+    draft.take_strays()
+    if other.rearrange(other.alive() if due.last else other.grown(_before(search.seq))):
+        other.take_strays()
+        draft = other if other.joint > draft.joint else draft
     log_h = -rebase_slots(search.model.family, search.state)
-    for _ in range(ROUNDS):
-        found = len(clusters)
-        clusters.choose(began)
-        yield from clusters.unite(least)
-        if len(clusters) == found:
-            break
-    yield from clusters.take_strays(least)
-    search.rebase(clusters.family)
+    moves = draft.moves(labels_of(search, draft.slots), int(search.state.beam.counters.next_label))
+    if len(moves.seqs):
+        moves, founders = numbered(search, moves, search.head_slots())
+        plan = Arrangement(moves, founders, draft.ratio)
+        yield from carry_out(search, Labelled(first, batch, labels), plan, with_events=with_events)
+    search.rebase(draft.family)
     log_h += rebase_slots(search.model.family, search.state)
-    tidy(search.state, recent, NONE, clusters.ratio + log_h)
-    moved = np.flatnonzero(recent.slot != before)
-    shares = clusters.share[recent.slot[moved]]
+    tidy(search.state, recent, NONE, log_h)
 
-    def tell(out: Output) -> None:
-        revise_moved(search.state, recent, out, moved, shares)
 
-    yield from run_looks(search, tell, len(moved), len(moved), 1, with_events)
+def _before(seq: int) -> int:
+    """After how many records the look before this one was."""
+    return seq // 2 if seq <= EVERY else seq - EVERY

@@ -1,4 +1,4 @@
-"""Clusters of vectors by rows of statistics: what they weigh under other parameters, alone and as one."""
+"""Clusters of vectors by rows of statistics: what they weigh, as one or as two, and with other records."""
 
 from __future__ import annotations
 
@@ -8,19 +8,18 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from streamdp.beam.data.pool import VACANT
-from streamdp.beam.data.state import COMPLETE, Model, Output, State
-from streamdp.beam.looks.moving import (
-    count_merger,
-    put_back,
-    report_merger,
-    revise,
-    room_to_join,
-    room_to_look,
-    widen,
+from streamdp.beam.data.state import State
+from streamdp.beam.looks.recent import (
+    Recent,
+    link,
+    may_leave,
+    ratio_of_joining,
+    ratio_of_staying,
+    ratio_of_union,
+    unlink,
+    weigh_list,
 )
-from streamdp.beam.looks.recent import Recent, link, ratio_of_union, unlink, weigh_list
-from streamdp.beam.step.aging import weigh_united
-from streamdp.beam.step.closing import discard_slot
+from streamdp.beam.looks.second_look import LEAST_GAIN
 from streamdp.kernels.jit import entry, kernel
 from streamdp.likelihoods.vectors import (
     add,
@@ -35,8 +34,6 @@ from streamdp.likelihoods.vectors import (
     remove,
     settle,
 )
-
-NO_WORDS = np.zeros(0, np.int32)
 
 
 @entry
@@ -173,35 +170,6 @@ def ratios_of_unions(
 
 
 @entry
-def unite_slots(model: Model, state: State, recent: Recent, out: Output, slot: int, into: int) -> None:
-    """Make a slot, all of whose records are retained, part of another; all hypotheses hold both."""
-    pool, clusters = state.pool, state.clusters
-    if not room_to_look(state, out, 0):
-        return
-    room_to_join(state, out, slot, into, NO_WORDS)
-    if out.counters.status != COMPLETE:
-        return
-    report_merger(state, out, slot, into)
-    merge(model.family, clusters.block[into], clusters.block[slot])
-    settle(model.family, clusters.block[into])
-    row = pool.slots[slot]
-    pool.slots[into].size += row.size
-    widen(pool, into, row.first_time, row.last_time, row.last)
-    weigh_united(model.prior, model, state, slot, into)
-    put_back(state, into)
-    m = recent.head[slot]
-    discard_slot(state, slot)
-    count_merger(state)
-    while m >= 0:
-        after = recent.next[m]
-        unlink(recent, m)
-        link(recent, into, m)
-        m = after
-    weigh_list(model.prior, state, recent, into)
-    out.counters.done = 1
-
-
-@entry
 def rebase_slots(family: Any, state: State) -> float:
     """Bring all clusters up to date under other parameters; returns the sum of their log H."""
     clusters, total = state.clusters, 0.0
@@ -213,16 +181,79 @@ def rebase_slots(family: Any, state: State) -> float:
     return total
 
 
+# ---------------------------------------------------------------- a draft: other lists, other rows
+
+
 @entry
-def revise_moved(
-    state: State, recent: Recent, out: Output, moved: np.ndarray, probabilities: np.ndarray
-) -> None:
-    """Tell of records that are in other clusters now; goes on with number ``out.counters.done``."""
-    i = out.counters.done
-    while i < moved.shape[0]:
-        if not room_to_look(state, out, 1):
-            return
-        revise(state, recent, out, moved[i], probabilities[i])
-        state.beam.counters.moved += 1
-        i += 1
-        out.counters.done = i
+def move_members(prior: Any, state: State, recent: Recent, members: np.ndarray, into: int) -> None:
+    """Put retained records of one slot, in order, into another: lists and sizes, nothing else."""
+    slots = state.pool.slots
+    slot = recent.slot[members[0]]
+    for i in range(members.shape[0] - 1, -1, -1):
+        unlink(recent, members[i])
+        link(recent, into, members[i])
+    slots[slot].size -= members.shape[0]
+    slots[into].size += members.shape[0]
+    weigh_list(prior, state, recent, slot)
+    weigh_list(prior, state, recent, into)
+
+
+@entry
+def settle_records(
+    prior: Any,
+    family: Any,
+    state: State,
+    recent: Recent,
+    vectors: np.ndarray,
+    block: np.ndarray,
+    near: np.ndarray,
+    asked: np.ndarray,
+    row: np.ndarray,
+    shares: np.ndarray,
+) -> float:
+    """Put each record that is ``asked`` where the log joint is highest: in its cluster, or one ``near`` it.
+
+    ``near`` holds clusters by the number of a cluster, -1 for none; ``row`` is scratch. ``shares`` says how
+    sure they are. Returns the nats that the prior gains.
+    """
+    slots, gained = state.pool.slots, 0.0
+    for i in range(asked.shape[0]):
+        m = asked[i]
+        slot = recent.slot[m]
+        if slots[slot].size == 1 or not may_leave(prior, recent, m):
+            continue
+        x = vectors[m]
+        apart = own(family, x)
+        for j in range(row.shape[0]):
+            row[j] = block[slot, j]
+        slots[slot].size -= 1
+        remove(family, block[slot], x, apart)
+        settle(family, block[slot])
+        stays = ratio_of_staying(prior, state, recent, m)
+        here = predictive(family, block[slot], x, apart) + stays
+        best, into, ratio, total = here, slot, stays, 1.0
+        for p in range(near.shape[1]):
+            other = near[slot, p]
+            if other < 0 or slots[other].size == 0:
+                continue
+            joins = ratio_of_joining(prior, state, recent, m, other)
+            there = predictive(family, block[other], x, apart) + joins
+            if there > best + LEAST_GAIN:
+                total, best, into, ratio = total * math.exp(best - there) + 1.0, there, other, joins
+            else:
+                total += math.exp(there - best)
+        if into == slot:
+            slots[slot].size += 1
+            for j in range(row.shape[0]):
+                block[slot, j] = row[j]
+            continue
+        gained += ratio - stays
+        shares[m] = 1.0 / total
+        add(family, block[into], x, apart)
+        settle(family, block[into])
+        unlink(recent, m)
+        link(recent, into, m)
+        slots[into].size += 1
+        weigh_list(prior, state, recent, slot)
+        weigh_list(prior, state, recent, into)
+    return gained
