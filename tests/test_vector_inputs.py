@@ -20,7 +20,7 @@ FINITE = st.one_of(
     st.floats(-1e300, 1e300),
     st.floats(-1e3, 1e3),
     st.integers(-2, 2).map(float),
-    st.sampled_from([0.0, 1e-300, 5e-324, 1e-155, 1e-12, 1e12, 1e99, 1e100, 1e300]),
+    st.sampled_from([0.0, 1e-300, 5e-324, 1e-155, 1e-100, 1e-40, 1e-12, 1e12, 1e99, 1e100, 1e300]),
 )
 SHAPES = st.tuples(st.integers(1, 12), st.integers(2, 6))
 ROWS = arrays(np.float64, SHAPES, elements=FINITE, fill=FINITE)
@@ -102,7 +102,7 @@ CHANGES: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "whole numbers": lambda rows: (10.0 * rows).astype(np.int32),
     "half precision": lambda rows: rows.astype(np.float16),
     "true or false": lambda rows: rows > 6.0,
-    "tiny": lambda rows: 1e-140 * rows,
+    "tiny": lambda rows: 1e-40 * rows,
     "huge": lambda rows: 1e98 * rows,
     "far from zero": lambda rows: rows + 1e9,
     "with constants": lambda rows: np.column_stack([np.full(len(rows), 7.0), rows, np.zeros(len(rows))]),

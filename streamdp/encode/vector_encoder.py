@@ -26,8 +26,8 @@ _log = logging.getLogger("streamdp")
 HUGE = 1e100
 """Larger components are refused: their squares would leave the range of a double."""
 
-TINY = 1e-290
-"""A smaller variance cannot be divided by: shares of it would not be numbers any more."""
+TINY = 1e-90
+"""In units of a smaller variance the square of a number up to HUGE would leave the range of a double."""
 
 FAR = 100.0
 """Vectors so many times as far from the middle as three quarters of all are no measure of scales."""
@@ -79,11 +79,11 @@ class VectorEncoder:
         """Location and scale of the vectors of the batch."""
         rows = np.array(self.rows, float)
         if rows.var(axis=0).mean() < TINY and np.ptp(rows, axis=0).any():
-            _log.warning("the vectors differ by less than 1e-145, too little to be told apart: multiply them")
+            _log.warning("the vectors differ by less than 1e-45, too little to be told apart: multiply them")
             rows[:] = 0.0
         gaps = np.abs(rows - np.median(rows, axis=0))
         usual = np.quantile(gaps, 0.75, axis=0)
-        far = ((gaps > FAR * usual) & (usual > 0.0)).any(axis=1)
+        far = ((gaps > FAR * usual) & (usual > TINY**0.5)).any(axis=1)
         return Moments.of(rows[~far] if far.mean() < 0.25 else rows)
 
     def add_all(self, records: Iterable[Record]) -> list[Reject | None]:
