@@ -46,7 +46,7 @@ def test_part_by_part() -> None:
     assert (np.concatenate(labels) == whole.labels_).all()
 
 
-def test_wide_clusters_are_one_when_all_rows_are_in() -> None:
+def test_wide_clusters_are_one() -> None:
     from sklearn.datasets import load_wine
 
     rows, truth = load_wine(return_X_y=True)
@@ -54,7 +54,8 @@ def test_wide_clusters_are_one_when_all_rows_are_in() -> None:
     rows, truth = StandardScaler().fit_transform(rows[order]), truth[order]
     fitted, streamed = StreamDPClusterer().fit(rows), StreamDPClusterer().partial_fit(rows)
     assert agreement(fitted.labels_.tolist(), truth.tolist()).ari > 0.7
-    assert fitted.n_clusters_ < 12 < streamed.n_clusters_
+    assert agreement(streamed.labels_.tolist(), truth.tolist()).ari > 0.7
+    assert max(fitted.n_clusters_, streamed.n_clusters_) < 12
 
 
 def test_more_rows_join_what_was_fitted() -> None:

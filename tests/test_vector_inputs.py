@@ -76,6 +76,12 @@ def blobs(n: int = 300) -> tuple[np.ndarray, np.ndarray]:
     return rng.normal(size=(n, 3)) + 12.0 * np.eye(3)[truth], truth
 
 
+def long(centres: np.ndarray) -> np.ndarray:
+    """Rows of 4,096 numbers around them."""
+    rng = np.random.default_rng(1)
+    return centres @ rng.normal(size=(centres.shape[1], 4096)) + rng.normal(size=(len(centres), 4096))
+
+
 def of_engine(rows: np.ndarray) -> list[int]:
     """The last label of each row."""
     engine, found = streamdp.Engine(), dict[int, int]()
@@ -107,7 +113,7 @@ CHANGES: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "far from zero": lambda rows: rows + 1e9,
     "with constants": lambda rows: np.column_stack([np.full(len(rows), 7.0), rows, np.zeros(len(rows))]),
     "each many times": lambda rows: np.round(rows / 12.0),
-    "of 4,096 numbers": lambda rows: np.repeat(rows, 4096 // 3 + 1, axis=1)[:, :4096],
+    "of 4,096 numbers": lambda rows: long(np.round(rows / 12.0)),
 }
 
 
