@@ -339,12 +339,12 @@ def test_vectors_of_length_one_are_clustered_by_direction() -> None:
     assert (agreement(truth[200:], labels[200:]).ari, model.n_clusters) == (1.0, 5)
     with pytest.raises(ValueError, match="no direction"):
         model.learn_one(dict.fromkeys(range(256), 0.0))
-    rows = StreamDPClusterer().partial_fit(vectors)
-    assert (agreement(truth, rows.labels_).ari, rows.n_clusters_) == (1.0, 5)
+    rows = StreamDPClusterer().partial_fit(vectors[:250])
+    assert (agreement(truth[:250], rows.labels_).ari, rows.n_clusters_) == (1.0, 5)
     with pytest.warns(UserWarning, match="no direction"):
-        later = rows.partial_fit(np.vstack([np.zeros(256), 2.0 * vectors])).labels_
+        later = rows.partial_fit(np.vstack([np.zeros(256), 2.0 * vectors[250:]])).labels_
     assert later[0] == -1
-    assert agreement(truth, later[1:]).ari == 1.0
+    assert agreement(truth[250:], later[1:]).ari == 1.0
     assert agreement(truth, fit(vectors.tolist()).labels).ari == 1.0
 
 

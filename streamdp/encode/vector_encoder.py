@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from typing import Any, ClassVar
 
 import numpy as np
@@ -88,7 +89,21 @@ class VectorEncoder:
 
     def add_all(self, records: Iterable[Record]) -> list[Reject | None]:
         """Append records to the batch, or say of each why it cannot be clustered."""
-        return [self.add(record) for record in records]
+        given = list(records)
+        with suppress(ValueError, TypeError):  # of rows of several lengths, of other things than rows
+            if self.normalise and self._extend(np.array([record.value for record in given], float)):
+                return [None] * len(given)
+        return [self.add(record) for record in given]
+
+    def _extend(self, rows: np.ndarray) -> bool:
+        """Append rows if all can be clustered, and say so."""
+        if rows.ndim != 2 or rows.shape[1] != self.dimension:
+            return False
+        largest = np.abs(rows).max(axis=1, initial=0.0)
+        fine = bool(((largest <= HUGE) & ((largest > 0.0) | (not self.normalise))).all())
+        if fine:
+            self.rows.extend(self._made_of(rows))
+        return fine
 
     def add(self, record: Record) -> Reject | None:
         """Append a record to the batch, or say why it cannot be clustered."""
@@ -140,15 +155,11 @@ class VectorEncoder:
         rows = texts.columns.vectors
         if self.names is not None:
             rows = rows[:, [texts.features.index(name) for name in self.names]]
-        largest = np.abs(rows).max(axis=1, initial=0.0)
-        try:
-            if not ((largest <= HUGE) & ((largest > 0.0) | (not self.normalise))).all():
-                raise ValueError
-            self.rows.extend(self._made_of(rows))
-        except ValueError:  # which of them, and why, is found one by one
-            found = enumerate(self.add_all(texts))
-            return [(i, reject) for i, reject in found if reject is not None]
-        return []
+        with suppress(ValueError):
+            if self._extend(rows):
+                return []
+        found = enumerate(map(self.add, texts))  # which of them, and why
+        return [(i, reject) for i, reject in found if reject is not None]
 
     def _made_of(self, rows: np.ndarray) -> np.ndarray:
         """What the settings make of rows, none of them zero; ValueError where one is no record."""
