@@ -79,13 +79,15 @@ class VectorEncoder:
     def learn(self) -> Moments | None:
         """Location and scale of the vectors of the batch."""
         rows = np.array(self.rows, float)
-        if rows.var(axis=0).mean() < TINY and np.ptp(rows, axis=0).any():
-            _log.warning("the vectors differ by less than 1e-45, too little to be told apart: multiply them")
-            rows[:] = 0.0
         gaps = np.abs(rows - np.median(rows, axis=0))
         usual = np.quantile(gaps, 0.75, axis=0)
         far = ((gaps > FAR * usual) & (usual > TINY**0.5)).any(axis=1)
-        return Moments.of(rows[~far] if far.mean() < 0.25 else rows)
+        rows = rows[~far] if far.mean() < 0.25 else rows
+        small = rows.var(axis=0) < TINY
+        if small.all() and np.ptp(rows, axis=0).any():
+            _log.warning("the vectors differ by less than 1e-45, too little to be told apart: multiply them")
+        rows[:, small] = rows[:1, small]
+        return Moments.of(rows)
 
     def add_all(self, records: Iterable[Record]) -> list[Reject | None]:
         """Append records to the batch, or say of each why it cannot be clustered."""
