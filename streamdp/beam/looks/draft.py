@@ -387,11 +387,38 @@ class Draft:
 
     def moves(self, labels: np.ndarray, minted: int) -> Moves:
         """Records that are in other clusters than they were; ``labels`` are those of the slots."""
-        now = self._recent.slot
-        moved = np.flatnonzero(now != self._before)
-        names = np.append(labels, minted + np.arange(len(self._sizes) - len(labels)))
-        seqs = moved + self._recent.first
-        return Moves(seqs, names[self._before[moved]], names[now[moved]], self.shares[moved], minted)
+        names = self._names(labels, minted)
+        now, was = np.append(names, -1)[self._recent.slot], np.append(labels, -1)[self._before]
+        moved = np.flatnonzero(now != was)
+        return Moves(moved + self._recent.first, was[moved], now[moved], self.shares[moved], minted)
+
+    def _names(self, labels: np.ndarray, minted: int) -> np.ndarray:
+        """A label for each number: of the cluster that most of its records were in; a new one for the others.
+
+        A cluster is named after a record after which no other is (``numbered``): so those have no new label
+        all of whose records others are named after, but the label of one of these.
+        """
+        known, now = len(labels), self._recent.slot
+        keeps = self.of.stays[:known] | ~self.of.able[:known]
+        owner, names = np.where(keeps, np.arange(known), -1), np.full(len(self._sizes), -1)
+        names[:known][keeps] = labels[keeps]
+        both = np.stack([self._before, now], axis=1)[now >= 0]
+        pairs, counts = np.unique(both, axis=0, return_counts=True)
+        for old, new in pairs[np.lexsort((pairs[:, 0] != pairs[:, 1], -counts))].tolist():
+            if owner[old] < 0 and names[new] < 0:
+                owner[old], names[new] = new, labels[old]
+        founders = self._state.pool.founder[self.slots]
+        for new in np.flatnonzero((names < 0) & (self._sizes > 0)).tolist():
+            seqs = np.flatnonzero(now == new) + self._recent.first
+            after = np.flatnonzero(np.isin(founders, seqs) & ~keeps)
+            if len(after) and np.isin(seqs, founders).all():
+                old = after[0]
+                if owner[old] >= 0:
+                    names[owner[old]] = -1
+                owner[old], names[new] = new, labels[old]
+        fresh = np.flatnonzero(names < 0)
+        names[fresh] = minted + np.arange(len(fresh))
+        return names
 
 
 class _Clusters(NamedTuple):

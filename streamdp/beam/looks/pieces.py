@@ -107,9 +107,8 @@ def _go_nearer(points: np.ndarray, a: int, b: int, step: int, room: Cut) -> bool
 
 
 @kernel
-def _cut(points: np.ndarray, a: int, b: int, room: Cut) -> int:
+def _cut(points: np.ndarray, a: int, b: int, step: int, room: Cut) -> int:
     """Cut a piece by two-means from its principal axis; where the second part begins, ``b`` for nowhere."""
-    step = (b - a + SAMPLE - 1) // SAMPLE
     _find_axis(points, a, b, step, room)
     offset = dot(room.axis, 0, room.mean)
     for i in range(a, b, step):
@@ -139,7 +138,10 @@ def cut_up(points: np.ndarray, most: int, room: Cut, found: np.ndarray) -> None:
         b = room.ends[waiting - 1]
         middle = b
         if b - a > most:
-            middle = _cut(points, a, b, room)
+            step = (b - a + SAMPLE - 1) // SAMPLE
+            middle = _cut(points, a, b, step, room)
+            if middle == b and step > 1:  # those that were looked at are equal, which others need not be
+                middle = _cut(points, a, b, 1, room)
         if middle < b:
             room.ends[waiting] = middle
             waiting += 1
