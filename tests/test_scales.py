@@ -16,6 +16,7 @@ from oracle.enumeration import founders_of, log_joints
 from oracle.scales import log_joint
 
 import streamdp.priors as pr
+from streamdp.beam.looks.pieces import pieces
 from streamdp.beam.looks.review import Due
 from streamdp.beam.looks.scales import due_at, follow
 from streamdp.beam.search import BeamSearch
@@ -53,7 +54,7 @@ class Case(NamedTuple):
     make: oracle.Maker
     strengths: tuple[float, ...] = oracle.STRENGTHS
     counts: float = 20.0
-    ridge: float = 0.0
+    form: str = "full"
 
 
 FIRST = np.array([[0.06, 0.02], [0.02, 0.05]])
@@ -81,16 +82,20 @@ CASES = {
         ),
         FIRST,
         wishart,
-        ridge=oracle.RIDGE,
     ),
     "gamma": Case(
         NormalInverseGamma(2, mean=MEAN, kappa=0.3, shape=2.0, scale=tuple(VARIANCES.tolist())),
         np.diag(VARIANCES),
         gamma,
         counts=2.0,
+        form="diagonal",
     ),
     "gaussian": Case(
-        Gaussian(2, mean=MEAN, variance=0.055, mean_variance=2.0), np.diag([0.055, 0.055]), known, (20.0,)
+        Gaussian(2, mean=MEAN, variance=0.055, mean_variance=2.0),
+        np.diag([0.055, 0.055]),
+        known,
+        (20.0,),
+        form="known",
     ),
 }
 
@@ -195,7 +200,7 @@ def test_strays_are_taken_as_the_oracle_takes_them(prior: str, family: str) -> N
     vectors, founders = tailed(44, 9)
     run = run_of(prior, case.family, vectors, founders=founders)
     known = vectors.tolist(), run.labels.tolist(), run.times, run.prior, case.first, case.make
-    options: dict[str, Any] = {"counts": case.counts, "ridge": case.ridge}
+    options: dict[str, Any] = {"counts": case.counts, "form": case.form}
     assert oracle.look(*known, **options).labels != oracle.look(*known, **options, strays=False).labels
     _compare(run, case)
 
@@ -211,7 +216,8 @@ def _compare(run: Run, case: Case) -> None:
         case.make,
         case.strengths,
         counts=case.counts,
-        ridge=case.ridge,
+        form=case.form,
+        cut=pieces,
     )
     found = run.look(case.family)
     assert found.tolist() == expected.labels
