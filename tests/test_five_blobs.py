@@ -19,13 +19,13 @@ def five_blobs(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
 @pytest.mark.parametrize("seed", range(4))
 def test_five_blobs_are_five_clusters(seed: int) -> None:
     rows, truth = five_blobs(15_000 if seed == 0 else 3000, seed)
-    model = streamdp.StreamDP()
+    model, given = streamdp.StreamDP(), []
     for x, y in rows.tolist():
-        model.learn_one({0: x, 1: y})
+        given.append(model.learn_predict_one({0: x, 1: y}))
     assert model.n_clusters == 5
     assert sorted(model.centers) == sorted({model.predict_one({0: c, 1: c}) for c in (-10, -5, 0, 5, 10)})
-    found = model.predict_many([{0: x, 1: y} for x, y in rows.tolist()])
-    assert agreement(found.tolist(), truth.tolist()).v > 0.99
+    assert agreement(given, truth.tolist()).v > 0.95
+    assert agreement(given[1000:], truth[1000:].tolist()).v > 0.99
 
 
 @pytest.mark.parametrize("seed", range(4))
