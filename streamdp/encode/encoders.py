@@ -266,7 +266,7 @@ def _check_dimension(dimension: Any, names: Any, moments: Moments | None) -> Non
         require(len(set(names)) == len(names) == dimension, "the names are not one a dimension")
     if moments is not None:
         within = (dimension, dimension) if dimension <= FULL else (dimension,)
-        shapes = ((dimension,), (dimension,), within, (3,))
+        shapes = ((dimension,), (dimension,), within, (4,))
         for moment, shape in zip(moments, shapes, strict=True):
             require(moment.dtype == np.float64 and moment.shape == shape, "moments of another shape")
             finite(moment, "a moment")

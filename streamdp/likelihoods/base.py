@@ -30,8 +30,9 @@ class Moments(NamedTuple):
     """What automatic parameters of families of vectors follow from.
 
     ``mean`` and ``variance`` of the vectors are of shape (D,); ``within`` is the covariance to be expected
-    inside a cluster, of :func:`~streamdp.likelihoods.base.within`. ``directions``, of shape (3,), is what
-    :func:`~streamdp.likelihoods.base.directions` says.
+    inside a cluster, of :func:`~streamdp.likelihoods.base.within`. ``directions``, of shape (4,), is what
+    :func:`~streamdp.likelihoods.base.directions` says, and :func:`~streamdp.likelihoods.base.even` of the
+    vectors in units of their deviation.
     """
 
     mean: np.ndarray
@@ -45,7 +46,9 @@ class Moments(NamedTuple):
         variance = vectors.var(axis=0)
         varies = np.sqrt(variance) > ROUNDING * np.abs(vectors).max(axis=0, initial=0.0)
         variance[~varies] = variance[varies].mean() if varies.any() else 1.0
-        return cls(vectors.mean(axis=0), variance, within(vectors, variance), directions(vectors))
+        mean, few = vectors.mean(axis=0), _sample(vectors)
+        like = np.append(directions(vectors), even((few - mean) / np.sqrt(variance)))
+        return cls(mean, variance, within(vectors, variance), like)
 
 
 class Likelihood(ABC):
@@ -136,7 +139,7 @@ def within(vectors: np.ndarray, variance: np.ndarray) -> np.ndarray:
     for _ in range(ROUNDS):
         gaps = (unit[:, None] - unit[nearest(whitened(unit, scatter), near)]).reshape(-1, dimension)
         scatter = _scatter(gaps) + (least if dimension > FULL else np.diag(least))
-    independent = min(float(dimension), _independent(gaps))
+    independent = dimension * even(unit)
     if independent < ENOUGH:
         scatter *= nearness(ENOUGH) / nearness(independent)
     return scatter * (variance if scatter.ndim == 1 else np.outer(deviation, deviation))
@@ -210,17 +213,6 @@ def pooled(
     return np.asarray((1.0 - share) * scale + np.diag((share + RIDGE) * variances + least))
 
 
-def _independent(gaps: np.ndarray) -> float:
-    """How many independent numbers differences consist of: the participation ratio of their covariance.
-
-    Its trace squared over the sum of its squares, each without bias; ``gaps`` are of shape (n, D).
-    """
-    few = gaps[np.arange(min(SAMPLE, len(gaps))) * len(gaps) // min(SAMPLE, len(gaps))]
-    products = np.square(np.einsum("nd,md->nm", few, few))
-    apart = products.sum() - np.trace(products)
-    return float(np.sqrt(np.diagonal(products)).sum() ** 2 / max(apart, 1e-300)) if apart > 0.0 else np.inf
-
-
 def nearness(dimension: float) -> float:
     """Mean square of the difference of near neighbours, as a share of that of any two of a Gaussian cluster.
 
@@ -243,24 +235,34 @@ def directions(vectors: np.ndarray) -> np.ndarray:
     are several, a quarter of all pairs and more are of different ones: so the first tells what these have in
     common, whatever the few clusters are like that the vectors happen to be of.
 
-    Then in which share of the dimensions they differ from their nearest neighbours: one over D times the mean
-    squared cosine between such differences, which is 1 where these lie evenly on all sides; rather too high
-    by what chance may do, and 1 in less than 16 dimensions. Of more than 200 vectors, 200 are compared.
+    Then in which share of the dimensions they differ from their nearest neighbours (:func:`even`). Of more
+    than 200 vectors, 200 are compared.
     """
-    units, gaps = _units(_sample(vectors)), []
-    dimension, free = units.shape[1], np.ones(len(units), bool)
+    units = _units(_sample(vectors))
     if len(units) < 2:
         return np.array([0.0, 0.0, 1.0])
     first, median = np.quantile(_cosines(units), (0.25, 0.5))
-    for i, j in enumerate(nearest(units, 1)[:, 0].tolist()):
-        if free[i] and free[j] and (units[i] != units[j]).any():  # each once, so that they are independent
+    return np.array([first, median, even(units)])
+
+
+def even(vectors: np.ndarray) -> float:
+    """In which share of the dimensions vectors, shape (N, D), differ from their nearest neighbours.
+
+    One over D times the mean squared cosine between such differences, which is 1 where these lie evenly on
+    all sides; rather too high by what chance may do, and 1 in less than 16 dimensions.
+    """
+    dimension, gaps, free = vectors.shape[1], [], np.ones(len(vectors), bool)
+    if dimension < EVENLY or len(vectors) < 2:
+        return 1.0
+    for i, j in enumerate(nearest(vectors, 1)[:, 0].tolist()):
+        if free[i] and free[j] and (vectors[i] != vectors[j]).any():  # each once: so they are independent
             free[[i, j]] = False
-            gaps.append(units[i] - units[j])
-    if dimension < EVENLY or len(gaps) < 2:
-        return np.array([first, median, 1.0])
+            gaps.append(vectors[i] - vectors[j])
+    if len(gaps) < 2:
+        return 1.0
     squares = np.square(_cosines(_units(np.array(gaps))))
     least = squares.mean() * (1.0 - min(2.0 * math.sqrt(2.0 / len(squares)), 1.0))
-    return np.array([first, median, 1.0 / max(dimension * least, 1.0)])
+    return float(1.0 / max(dimension * least, 1.0))
 
 
 def _units(vectors: np.ndarray) -> np.ndarray:

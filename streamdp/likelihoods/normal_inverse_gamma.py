@@ -30,6 +30,7 @@ class NormalInverseGammaTerms(NamedTuple):
     kappa: float
     shape: float
     forget: float
+    power: float
     mean: np.ndarray
     scale: np.ndarray
 
@@ -49,6 +50,8 @@ class NormalInverseGamma(NormalFamily):
     scale
         b of that prior, > 0, in the square of the data's unit: a number, or one for each dimension. The
         variance is expected to be b / (a - 1).
+    power
+        Power of H, in (0, 1]. Below 1 a vector counts for fewer independent numbers than it has.
 
     Examples
     --------
@@ -64,6 +67,7 @@ class NormalInverseGamma(NormalFamily):
     kappa: float = 0.1
     shape: float = 2.0
     scale: PerDimension = 1.0
+    power: float = 1.0
 
     row = ROW
     settings = {"kappa": "kappa", "shape": "shape", "scale": "scale", "forget": "forget"}  # noqa: RUF012
@@ -74,6 +78,7 @@ class NormalInverseGamma(NormalFamily):
         super().__post_init__()
         positive("kappa", self.kappa)
         positive("shape", self.shape)
+        positive("power", self.power)
         scale = positive_per_dimension("scale", self.scale, self.dimension)
         object.__setattr__(self, "scale", scale)
 
@@ -83,7 +88,8 @@ class NormalInverseGamma(NormalFamily):
         shape = given.get("shape", 1.0 + 0.5 * RECORDS)
         within = moments.within if moments.within.ndim == 1 else np.diagonal(moments.within)
         scale = tuple((max(shape - 1.0, 0.5) * within).tolist())
-        found = {"kappa": WITHIN, "shape": shape, "scale": scale, "forget": 0.99}
+        numbers = {"forget": 0.99, "power": float(moments.directions[3])}
+        found = {"kappa": WITHIN, "shape": shape, "scale": scale, **numbers}
         return cls(dimension=len(moments.mean), mean=tuple(moments.mean.tolist()), **{**found, **given})
 
     @property
@@ -110,7 +116,7 @@ class NormalInverseGamma(NormalFamily):
 
     def terms(self) -> NormalInverseGammaTerms:
         """What the kernels read."""
-        scalars = float(self.kappa), float(self.shape), float(self.forget)
+        scalars = float(self.kappa), float(self.shape), float(self.forget), float(self.power)
         return NormalInverseGammaTerms(*scalars, self._full(self.mean), self._full(self.scale))
 
     def upper_bounds(self, rows: np.ndarray) -> np.ndarray:
@@ -120,7 +126,7 @@ class NormalInverseGamma(NormalFamily):
             a, kappa = self.shape + 0.5 * n, self.kappa + n
             peaks[n] = math.lgamma(a + 0.5) - math.lgamma(a)
             peaks[n] += 0.5 * math.log(kappa / (2.0 * math.pi * (kappa + 1.0)))
-        return np.asarray(self.dimension * peaks - 0.5 * np.log(self._full(self.scale)).sum())
+        return np.asarray(self.power * (self.dimension * peaks - 0.5 * np.log(self._full(self.scale)).sum()))
 
 
 @kernel
@@ -214,7 +220,7 @@ def _predictive(family: NormalInverseGammaTerms, row: np.ndarray, x: np.ndarray,
     while d < dimension:
         a *= _factor(location, precision, x, d)
         d += 1
-    return row[CONSTANT] - row[POWER] * (total + math.log((a * b) * (c * e)))
+    return family.power * (row[CONSTANT] - row[POWER] * (total + math.log((a * b) * (c * e))))
 
 
 @log_marginal.of(NormalInverseGammaTerms)
@@ -228,4 +234,4 @@ def _log_marginal(family: NormalInverseGammaTerms, row: np.ndarray) -> float:
     for d in range(dimension):
         log_b += math.log(family.scale[d])
     log_b_n = dimension * math.log(kappa_n / (2.0 * (kappa_n + 1.0))) - row[LOG_PRECISION]
-    return dimension * per + a * log_b - a_n * log_b_n
+    return family.power * (dimension * per + a * log_b - a_n * log_b_n)

@@ -377,7 +377,7 @@ class VonMisesFisher(VectorFamily):
         together = 1.0 - min(max(spread, LEAST_SPREAD), MOST_SPREAD)
         kappa = concentration_of(dimension, math.sqrt(together))
         learned: dict[str, Any] = {"concentration": tuple(factor * kappa for factor in LEARNED)}
-        common, median, share = moments.directions.tolist()
+        common, median, share, _ = moments.directions.tolist()
         alike = dimension >= EVENLY and median > ALIKE * together
         if share < EVEN or alike:
             learned["concentration"] = max(WIDE * kappa, LEAST * dimension)

@@ -143,12 +143,12 @@ class Draft:
         while self._unite(near, guarded=guarded):
             self.choose(strengths)
 
-    def whitened(self, points: Sequence[Vector]) -> np.ndarray:
-        """In units of the expected spread."""
-        if self.records.form == "full":
+    def whitened(self, points: Sequence[Vector], *, full: bool = True) -> np.ndarray:
+        """In units of the expected spread; not ``full``: of its variances alone."""
+        if full and self.records.form == "full":
             return np.linalg.solve(np.linalg.cholesky(self.scale), np.array(points).T).T
         variances = np.diagonal(self.scale)
-        return np.array(points) / np.sqrt(variances if self.records.form == "diagonal" else variances.mean())
+        return np.array(points) / np.sqrt(variances.mean() if self.records.form == "known" else variances)
 
     def nearest(self, near: int) -> dict[int, list[int]]:
         """The nearest clusters of each."""
@@ -219,7 +219,7 @@ class Draft:
             if len(places) <= piece:
                 continue
             most = max(piece, len(self.scale)) if self.records.form == "full" else piece
-            points = self.whitened([self.records.vectors[i] for i in places])
+            points = self.whitened([self.records.vectors[i] for i in places], full=False)
             names.add(name)
             for i, number in zip(places, cut(points, max(most, len(places) // 128)), strict=True):
                 if number:

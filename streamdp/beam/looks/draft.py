@@ -195,7 +195,7 @@ class Draft:
         members, least = np.flatnonzero(self._recent.slot == k), PIECE
         if self._plain.within.ndim == 2:  # fewer would not tell how they lean
             least = max(least, self.family.dimension)
-        points = whitened(self._vectors[members], self._plain.within)
+        points = self._vectors[members] / np.sqrt(self._variances())
         piece = pieces(points, max(least, len(members) // PIECES))
         found = [k]
         for number in range(1, int(piece.max()) + 1):
@@ -210,6 +210,11 @@ class Draft:
             self.of.able[new], self.of.stays[new] = True, False
             found.append(new)
         return np.array(found)
+
+    def _variances(self) -> np.ndarray:
+        """Those expected within a cluster. By the whole covariance, two as one would look like one."""
+        within = self._plain.within
+        return within if within.ndim == 1 else np.diagonal(within)
 
     def _vacant(self) -> int:
         """A number without a cluster."""
@@ -299,6 +304,7 @@ class Draft:
         n, m = self._recent.held[small], self._recent.held[large]
         share = n / (n + m)
         squares = self._plain.squared_gaps(self.of.block[small], self.of.block[large])
+        squares *= getattr(self._plain, "power", 1.0)
         between = 0.5 * np.log1p(share * (1.0 - share) * squares)
         named = share * np.log(share) + (1.0 - share) * np.log1p(-share)
         return np.asarray((n + m) * (between + named))
@@ -331,7 +337,7 @@ class Draft:
             return
         order = np.lexsort((self.of.founder, self._recent.held))
         order = order[free[order]]
-        tails = [tail_of(degrees, self.family.dimension) for degrees in TAILS]
+        tails = self._tails()
         small = [(k, *self._larger(k)) for k in order.tolist()]
         gained = [
             np.array([self._as_strays(*each, tail).max(initial=0.0) for each in small]) for tail in tails
@@ -348,6 +354,11 @@ class Draft:
             if gains.max(initial=0.0) > LEAST_GAIN:
                 p = int(np.argmax(gains))
                 self._join(k, int(others[p]), float(gains[p]), float(ratios[p]))
+
+    def _tails(self) -> list[Tail]:
+        """Those that clusters may have."""
+        power = getattr(self.family, "power", 1.0)
+        return [tail_of(degrees, self.family.dimension, power) for degrees in TAILS]
 
     def _larger(self, k: int) -> tuple[np.ndarray, np.ndarray]:
         """Larger clusters near one, and what the prior says of it as a part of each."""
@@ -382,7 +393,7 @@ class Draft:
         """The log joint, in nats, less what does not change; of clusters with tails, if they have any."""
         joint, tails = float(self.of.log_h[self.alive()].sum()) + self.ratio, [0.0]
         if "location" in self._plain.parts and (self._recent.held >= MEMBERS).any():
-            tails += [self._evidence_of(tail_of(degrees, self.family.dimension)) for degrees in TAILS]
+            tails += map(self._evidence_of, self._tails())
         return joint + max(tails)
 
     def moves(self, labels: np.ndarray, minted: int) -> Moves:

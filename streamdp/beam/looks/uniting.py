@@ -78,14 +78,18 @@ class Tail(NamedTuple):
     scales: np.ndarray
     log_weights: np.ndarray
     near: np.ndarray
+    numbers: float
 
 
-def tail_of(degrees: float, dimension: int) -> Tail:
-    """The tail of so many degrees of freedom, at powers of two from a half to 32 times the variance."""
+def tail_of(degrees: float, dimension: int, power: float = 1.0) -> Tail:
+    """The tail of so many degrees of freedom, at powers of two from a half to 32 times the variance.
+
+    ``power`` is that of the family's H.
+    """
     scales = 2.0 ** np.arange(-1, 6)
     log_weights = -0.5 * degrees * (np.log(scales) + 1.0 / scales)
     weights = np.exp(log_weights - log_weights.max())
-    return Tail(scales, np.log(weights / weights.sum()), np.zeros(dimension))
+    return Tail(scales, np.log(weights / weights.sum()), np.zeros(dimension), power * dimension)
 
 
 @kernel
@@ -97,7 +101,7 @@ def _surprise_of(family: Any, row: np.ndarray, location: int, x: np.ndarray, tai
         scale = tail.scales[j]
         for d in range(size):
             near[d] = row[location + d] + (x[d] - row[location + d]) / math.sqrt(scale)
-        nats = predictive(family, row, near, own(family, near)) - 0.5 * size * math.log(scale)
+        nats = predictive(family, row, near, own(family, near)) - 0.5 * tail.numbers * math.log(scale)
         nats += tail.log_weights[j]
         if nats > peak:
             total, peak = total * math.exp(peak - nats) + 1.0, nats

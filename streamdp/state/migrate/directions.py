@@ -14,4 +14,4 @@ def convert(stored: dict[str, Any]) -> dict[str, Any]:
     if stored.get("moments") is None:
         return stored
     *others, common = stored["moments"]
-    return stored | {"moments": [*others, pack(np.array([float(unpack(common)), 0.0, 1.0]))]}
+    return stored | {"moments": [*others, pack(np.array([float(unpack(common)), 0.0, 1.0, 1.0]))]}
