@@ -104,10 +104,10 @@ def test_rounding_is_all_of_a_column_of_two_values_and_nothing_of_a_constant_one
         rng.normal(size=400),
     ]
     found = grain(np.column_stack(columns).astype(float))
-    assert found[0] == pytest.approx(1.0 / 12.0)
+    assert found[0] == pytest.approx(0.25, rel=0.01)
     assert found[1] == 0.0
-    assert found[2] == pytest.approx(0.01 / 12.0)
-    assert 0.0 < found[3] < 1e-4
+    assert found[2] == pytest.approx(0.01 / 4.0)
+    assert 0.0 < found[3] < 3e-4
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -121,7 +121,7 @@ def test_gaps_between_means_are_in_units_of_what_both_vary(family: str, dimensio
     kept = oracle.Records([], [], None, case.make, case.form)  # type: ignore[arg-type]
     drafted = oracle.Draft(kept, [], case.first, case.first, 20.0)
     expected = [drafted.squared_gap(groups[i], groups[j]) for i, j in zip(one, other, strict=True)]
-    np.testing.assert_allclose(found, expected, rtol=1e-6)
+    np.testing.assert_allclose(found, expected, rtol=1e-5)
 
 
 def row_of(family: VectorFamily, vectors: np.ndarray) -> np.ndarray:

@@ -161,15 +161,15 @@ MEMBERS = 5
 def grain(vectors: np.ndarray) -> np.ndarray:
     """The variance that rounding adds to each dimension, shape (D,), at most all of it.
 
-    Numbers are taken to be rounded to the median gap between neighbouring values. So a column of two values
-    says little of clusters, and one that is continuous loses nothing.
+    Numbers are taken to lie on either side of the median gap between neighbouring values, at random. So a
+    column of two values says nothing of clusters, and one that is continuous loses nothing.
     """
     vectors = _sample(vectors)
     found = np.zeros(vectors.shape[1])
     for d, column in enumerate(np.sort(vectors, axis=0).T):
         gaps = np.diff(column)
         gaps = gaps[gaps > 0.0]
-        found[d] = min(float(np.median(gaps)) ** 2 / 12.0, float(column.var())) if len(gaps) else 0.0
+        found[d] = min(float(np.median(gaps)) ** 2 / 4.0, float(column.var())) if len(gaps) else 0.0
     return found
 
 

@@ -8,6 +8,7 @@ depends on no cluster.
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
@@ -243,6 +244,9 @@ class VectorFamily(Likelihood):
     enough: ClassVar[tuple[str, ...]] = ()
     """Settings of which any, where it is given, makes a warm-up needless."""
 
+    tells_apart: ClassVar[bool] = False
+    """Whether it tells how far means are apart, in units of the variance, as :class:`NormalFamily` does."""
+
     learned: ClassVar[tuple[str, ...]] = ()
     """Parameters that follow the clusters found where none of them is given; none: all stay."""
 
@@ -290,13 +294,6 @@ class VectorFamily(Likelihood):
         the variance that rounding adds, shape (D,). ``self`` is the family that the first records suggested.
         """
         return ()
-
-    def squared_gaps(self, rows: np.ndarray, others: np.ndarray) -> np.ndarray:
-        """Squared distances of the means of each pair of clusters, in units of their variance, shape (P,).
-
-        What chance alone puts between them is left out. Infinity where the family does not tell.
-        """
-        return np.full(len(rows), np.inf)
 
     @property
     def lasting(self) -> Self:
@@ -383,6 +380,8 @@ class NormalFamily(VectorFamily):
     mean: PerDimension = 0.0
     forget: float = 1.0
 
+    tells_apart = True
+
     def __post_init__(self) -> None:
         super().__post_init__()
         object.__setattr__(self, "mean", per_dimension("mean", self.mean, self.dimension))
@@ -400,7 +399,11 @@ class NormalFamily(VectorFamily):
         return replace(self, forget=1.0)
 
     def squared_gaps(self, rows: np.ndarray, others: np.ndarray) -> np.ndarray:
-        """Mahalanobis distances under the covariance of both, with what is expected of it; unbiased."""
+        """Squared distances of the means of each pair of clusters, in units of their variance, shape (P,).
+
+        Those of Mahalanobis under the covariance of both, with what is expected of it. What chance puts
+        between two means, and one standard deviation of that more, is left out.
+        """
         parts, size = self.parts, self.dimension
         n, m = rows[:, parts["count"]], others[:, parts["count"]]
         gaps = rows[:, parts["mean"]] - others[:, parts["mean"]]
@@ -412,7 +415,8 @@ class NormalFamily(VectorFamily):
             squares *= np.maximum(freedom - size - 1.0, 1.0)
         else:
             squares = (gaps**2 / spread).sum(axis=1) * freedom
-        return np.asarray(np.maximum(squares - size * (1.0 / n + 1.0 / m), 0.0))
+        chance = (size + math.sqrt(2.0 * size)) * (1.0 / n + 1.0 / m)
+        return np.asarray(np.maximum(squares - chance, 0.0))
 
     def scatters(self, rows: np.ndarray) -> np.ndarray:
         """Sums of squares and products about the means, (K, D, D), or of squares alone, (K, D)."""

@@ -12,7 +12,7 @@ from streamdp.beam.data.state import REVIEW_EVERY, Output
 from streamdp.beam.looks.adapt import Adapted, adapt, adapted
 from streamdp.beam.looks.parting import part
 from streamdp.beam.looks.review import MOST_RECORDS, Due, coming_of_age, decide, review
-from streamdp.beam.looks.scales import AGED, are_shown, due_at, follow
+from streamdp.beam.looks.scales import are_shown, due_at, follow
 from streamdp.beam.search import BeamSearch
 from streamdp.likelihoods import VectorFamily
 from streamdp.likelihoods.base import Moments
@@ -104,8 +104,8 @@ class Looks:
         if self.began is not None and (held := self._announcer.retained.collect()) is not None:
             if not last and not are_shown(held.labels, self.began):
                 return
-            age, since = AGED * self._settings.second_look, self._announcer.open_from(search.seq)
-            due = Due(NO_RECORDS, age, since, MOST_RECORDS, last, *self._corrections.stays())
+            since = self._announcer.open_from(search.seq)
+            due = Due(NO_RECORDS, 0, since, MOST_RECORDS, last, *self._corrections.stays())
             yield from follow(search, *held, due, self.began, with_events=with_events)
 
     def adapt(self, search: BeamSearch) -> None:

@@ -49,7 +49,7 @@ def grain(vectors: Sequence[Vector]) -> np.ndarray:
     for column in zip(*vectors, strict=True):
         values = sorted(set(column))
         gap = float(np.median(np.diff(values))) if len(values) > 1 else 0.0
-        found.append(min(gap**2 / 12.0, float(np.var(column))))
+        found.append(min(gap**2 / 4.0, float(np.var(column))))
     return np.diag(found)
 
 
@@ -138,9 +138,9 @@ class Draft:
         sums = [sum(make(*way, LOOSE).log_marginal(members) for members in clusters) for way in ways]
         self.scale, self.strength = ways[sums.index(max(sums))]
 
-    def unite(self, strengths: Sequence[float], near: int, *, guarded: bool = False) -> None:
+    def unite(self, strengths: Sequence[float], near: int) -> None:
         """Unite while that gains, choose, and again until none is united."""
-        while self._unite(near, guarded=guarded):
+        while self._unite(near):
             self.choose(strengths)
 
     def whitened(self, points: Sequence[Vector], *, full: bool = True) -> np.ndarray:
@@ -163,8 +163,8 @@ class Draft:
             for a in names
         }
 
-    def _unite(self, near: int, *, guarded: bool) -> bool:
-        """Always the two clusters whose union raises the joint most; the larger one (the older) stays."""
+    def _unite(self, near: int) -> bool:
+        """Always the two clusters whose union gains most; the larger one (the older) stays."""
         known: dict[tuple[Vector, ...], float] = {}
         united = False
         while True:
@@ -177,8 +177,8 @@ class Draft:
                 trial = [into if own == gone else own for own in self.labels]
                 nats = self.joint(trial, known) - before
                 trust = min(TRUSTED / len(self.scale), 1.0)
-                if guarded and trust < 1.0:
-                    nats = max(nats, trust * nats - (1.0 - trust) * self.told_apart(a, b))
+                if trust < 1.0:
+                    nats = trust * nats - (1.0 - trust) * self.told_apart(a, b)
                 if nats > gain:
                     best, gain = trial, nats
             if best is self.labels:
@@ -193,7 +193,7 @@ class Draft:
         return n * (between + p * math.log(p) + (1.0 - p) * math.log(1.0 - p))
 
     def squared_gap(self, one: Sequence[Vector], other: Sequence[Vector]) -> float:
-        """The unbiased squared Mahalanobis distance of two means."""
+        """The squared Mahalanobis distance of two means, less what chance and its deviation make of it."""
         size, gap = len(self.scale), np.mean(one, axis=0) - np.mean(other, axis=0)
         if self.records.form == "known":
             square = float(gap @ gap) / float(np.trace(self.scale) / size)
@@ -207,7 +207,8 @@ class Draft:
                 square = float(gap @ np.linalg.inv(scatter) @ gap) * max(freedom - size - 1.0, 1.0)
             else:
                 square = float(np.sum(gap**2 / np.diagonal(scatter))) * freedom
-        return max(square - size * (1.0 / len(one) + 1.0 / len(other)), 0.0)
+        chance = (size + math.sqrt(2.0 * size)) * (1.0 / len(one) + 1.0 / len(other))
+        return max(square - chance, 0.0)
 
     def rearrange(
         self, cut: Cutter, tried: Sequence[int], strengths: Sequence[float], near: int, piece: int
@@ -221,7 +222,7 @@ class Draft:
             most = max(piece, len(self.scale)) if self.records.form == "full" else piece
             points = self.whitened([self.records.vectors[i] for i in places], full=False)
             names.add(name)
-            for i, number in zip(places, cut(points, max(most, len(places) // 128)), strict=True):
+            for i, number in zip(places, cut(points, most), strict=True):
                 if number:
                     self.labels[i] = last + number
                     names.add(last + number)
@@ -229,10 +230,10 @@ class Draft:
         if not names:
             return False
         self.choose(strengths)
-        self.unite(strengths, near, guarded=True)
+        self.unite(strengths, near)
         self._settle(names, near)
         self.choose(strengths)
-        self.unite(strengths, near, guarded=True)
+        self.unite(strengths, near)
         return True
 
     def _settle(self, names: set[int], near: int) -> None:

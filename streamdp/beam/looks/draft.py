@@ -35,7 +35,7 @@ from streamdp.beam.search import BeamSearch
 from streamdp.encode.batch import Batch
 from streamdp.kernels.rows import grown, made
 from streamdp.likelihoods import VectorFamily
-from streamdp.likelihoods.base import MEMBERS, grain, nearest, whitened
+from streamdp.likelihoods.base import MEMBERS, NOTHING, grain, nearest, whitened
 from streamdp.likelihoods.vectors import log_marginal_entry
 from streamdp.priors.base import found_weight
 
@@ -48,11 +48,11 @@ LOOSE = 0.1
 PIECE = 8
 """Records of a piece, at most, into which clusters are cut; more where the pieces would be many."""
 
-PIECES = 128
-"""Into so many pieces a cluster is cut, about, at most."""
+PIECES = 64
+"""Into so many pieces all clusters are cut, about, at most."""
 
 TRUSTED = 2.0
-"""Dimensions up to which the family's shape is trusted to say what is one cluster."""
+"""Dimensions up to which the log joint alone says what is one cluster."""
 
 TAILS = (4.0, 25.0)
 """Degrees of freedom of the tails that clusters may have."""
@@ -81,7 +81,7 @@ class Draft:
         self.slots = np.flatnonzero(recent.held > 0)
         self._began, self._prior, self._head = began.lasting.loosened(LOOSE), search.model.prior, search.head
         self._vectors = np.ascontiguousarray(batch.vectors, np.float64)
-        self._least = grain(self._vectors)
+        self._least = grain(self._vectors) if began.tells_apart else NOTHING
         known = len(self.slots)
         place, room = np.full(len(recent.head) + 1, -1), 2 * known + 16
         place[self.slots] = np.arange(known)
@@ -111,7 +111,7 @@ class Draft:
         stays[:known] |= np.isin(labels_of(search, self.slots), due.whole)
         stays[final[final >= 0]] = True
         stays[self._before[due.fixed - recent.first]] = True
-        self._row, self._guarded = np.zeros(width), False
+        self._row = np.zeros(width)
         collect_rows(self.family.lasting.terms(), self._vectors, self._before, self.of.block)
         self.choose()
 
@@ -171,32 +171,32 @@ class Draft:
         return np.flatnonzero(_doublings(before) < _doublings(counts))
 
     def rearrange(self, tried: np.ndarray) -> bool:
-        """Cut clusters into small pieces, unite these anew, and put records where they fit; whether any were.
+        """Cut clusters into small pieces, unite these anew, and put records where they fit; whether any move.
 
         A cluster that is cut in two is hardly ever better where it should be ten: the pieces of all are, as
         they are united by what gains most.
         """
         free = self.of.able[tried] & ~self.of.stays[tried] & (self._sizes[tried] > PIECE)
-        cut = [self._shatter(k) for k in tried[free].tolist()]
+        tried, before = tried[free], _founders(self._recent.slot)
+        most = max(PIECE, int(self._recent.held[tried].sum()) // PIECES)
+        cut = [self._shatter(k, most) for k in tried[self._recent.held[tried] > most].tolist()]
         if not cut:
             return False
         collect_rows(self.family.lasting.terms(), self._vectors, self._recent.slot, self.of.block)
-        self._guarded = True
         self.choose()
         self.unite()
         self._settle(np.concatenate(cut))
         self.choose()
         self.unite()
-        self._guarded = False
-        return True
+        return not np.array_equal(_founders(self._recent.slot), before)
 
-    def _shatter(self, k: int) -> np.ndarray:
-        """Cut a cluster into small pieces; the numbers of all of them."""
-        members, least = np.flatnonzero(self._recent.slot == k), PIECE
+    def _shatter(self, k: int, most: int) -> np.ndarray:
+        """Cut a cluster into pieces of so many records; the numbers of all of them."""
+        members = np.flatnonzero(self._recent.slot == k)
         if self._plain.within.ndim == 2:  # fewer would not tell how they lean
-            least = max(least, self.family.dimension)
+            most = max(most, self.family.dimension)
         points = self._vectors[members] / np.sqrt(self._variances())
-        piece = pieces(points, max(least, len(members) // PIECES))
+        piece = pieces(points, most)
         found = [k]
         for number in range(1, int(piece.max()) + 1):
             founded = self._state.beam.founded
@@ -288,10 +288,9 @@ class Draft:
         pairs = np.stack([small, large], axis=1)
         ratios = self._ratios_of(pairs)
         gains += ratios - self.of.log_h[small] - self.of.log_h[large]
-        trust = min(TRUSTED / self.family.dimension, 1.0)
-        if self._guarded and trust < 1.0 and len(pairs):
-            alike = -self._told_apart(small, large)
-            gains = np.maximum(gains, trust * gains + (1.0 - trust) * alike)
+        trust = TRUSTED / self.family.dimension
+        if trust < 1.0 and self.family.tells_apart and len(pairs):
+            gains = trust * gains - (1.0 - trust) * self._told_apart(small, large)
         return pairs, gains, ratios
 
     def _told_apart(self, small: np.ndarray, large: np.ndarray) -> np.ndarray:
@@ -441,6 +440,12 @@ class _Clusters(NamedTuple):
     block: np.ndarray  # float64[K, width] the rows of retained records
     log_h: np.ndarray  # float64[K]
     centre: np.ndarray  # float64[K, D] in units of the expected spread
+
+
+def _founders(slots: np.ndarray) -> np.ndarray:
+    """The first record of the cluster of each, shape (n,)."""
+    _, first, inverse = np.unique(slots, return_index=True, return_inverse=True)
+    return np.asarray(first[inverse])
 
 
 def _doublings(sizes: np.ndarray) -> np.ndarray:

@@ -1,8 +1,8 @@
-"""Vectors look back: the prior's scale follows the clusters found, and whole clusters are united under it.
+"""Vectors look back: the prior's scale follows the clusters found, which part and unite under it.
 
-The scale that near neighbours suggest is rather too small on purpose, so that many clusters begin as several.
-The clusters found tell better how wide clusters are, and how alike they are in that: so the likelihood's
-parameters are chosen anew, then those clusters united that are one under them.
+The clusters found tell better than near neighbours how wide clusters are, and how alike they are in that. So
+the likelihood's parameters are chosen anew, then those clusters united that are one under them. Those that
+have grown are cut up and put together anew, if that is likelier (:class:`~streamdp.beam.looks.draft.Draft`).
 """
 
 from __future__ import annotations
@@ -25,9 +25,6 @@ from streamdp.likelihoods.base import MEMBERS
 
 EVERY = 2048
 """Records between two looks; the first come sooner, each when the stream is twice as long."""
-
-AGED = 2
-"""Multiple of the age of a second look from which on clusters are united while the stream goes on."""
 
 FREEDOM = 10
 """Degrees of freedom for each parameter of a dimension from which on clusters tell how wide clusters are."""
@@ -57,11 +54,9 @@ def follow(
     *,
     with_events: bool,
 ) -> Iterator[Output]:
-    """Choose the likelihood's parameters by the clusters found; unite those that are one.
+    """Choose the likelihood's parameters by the clusters found; unite and part them.
 
-    The best hypothesis decides everything before; the likelihood of the search is replaced. While the stream
-    goes on, clusters are united that are of age and gain as much as a change of the lead takes: what has
-    become one is never parted.
+    The best hypothesis decides everything before; the likelihood of the search is replaced.
 
     Parameters
     ----------
@@ -70,8 +65,8 @@ def follow(
     first, batch, labels
         The latest records, the number of the first of them, and the newest labels.
     due
-        From which record on clusters may become part of others, and of which age they are to be; of which
-        records does not matter.
+        From which record on clusters may change, and whether the stream has ended; of which records and of
+        which age does not matter.
     began
         The likelihood as the first records suggested it.
     with_events
@@ -90,7 +85,9 @@ def follow(
     draft.take_strays()
     if other.rearrange(other.alive() if due.last else other.grown(_before(search.seq))):
         other.take_strays()
-        draft = other if other.joint > draft.joint else draft
+        limit, count = search.model.max_clusters, len(other.alive())
+        if (limit == 0 or count <= max(limit, len(draft.alive()))) and other.joint > draft.joint:
+            draft = other
     log_h = -rebase_slots(search.model.family, search.state)
     moves = draft.moves(labels_of(search, draft.slots), int(search.state.beam.counters.next_label))
     if len(moves.seqs):
