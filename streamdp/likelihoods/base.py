@@ -110,7 +110,7 @@ def within(vectors: np.ndarray, variance: np.ndarray) -> np.ndarray:
     first by the variance in each dimension, then by what such differences have come to, so that directions
     which tell clusters apart count for more (cf. Hastie and Tibshirani 1996). Neighbours are nearer than two
     members of a cluster are on average, so it is rather too small: a cluster learns that it is wider, while
-    nothing parts two clusters that began as one. In less than ten dimensions they would be nearer by far, so
+    two clusters that began as one are told apart late. In less than ten dimensions they would be nearer by far, so
     their differences are taken to be as large as in ten.
 
     Parameters
