@@ -203,7 +203,7 @@ TERMS: list[tuple[Likelihood, dict[str, Any]]] = [
     ),
     (
         NormalInverseGamma(2, mean=(1.0, 2.0), scale=4.0),
-        {"kappa": 0.1, "shape": 2.0, "forget": 1.0, "mean": [1.0, 2.0], "scale": [4.0, 4.0]},
+        {"kappa": 0.1, "shape": 2.0, "forget": 1.0, "power": 1.0, "mean": [1.0, 2.0], "scale": [4.0, 4.0]},
     ),
     (
         NormalInverseWishart(2, mean=1.0, scale=(4.0, 9.0)),

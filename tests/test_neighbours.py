@@ -14,7 +14,18 @@ from hypothesis import strategies as st
 
 from streamdp.engine import Engine
 from streamdp.likelihoods import NormalInverseGamma, NormalInverseWishart
-from streamdp.likelihoods.base import AMONG, ENOUGH, FULL, LEAST_WITHIN, PER, ROUNDS, SAMPLE, Moments, within
+from streamdp.likelihoods.base import (
+    AMONG,
+    ENOUGH,
+    FULL,
+    LEAST_WITHIN,
+    PER,
+    ROUNDS,
+    SAMPLE,
+    Moments,
+    grain,
+    within,
+)
 from streamdp.scoring.agreement import agreement
 from streamdp.settings import Settings
 from streamdp.settings.assemble import build_likelihood
@@ -37,6 +48,7 @@ def by_hand(vectors: np.ndarray, variance: np.ndarray) -> np.ndarray:
     n, d = vectors.shape
     near = max(1, int(np.ceil(n / PER)))
     unit = vectors / np.sqrt(variance)
+    least = np.maximum(grain(vectors) / variance, LEAST_WITHIN)
     metric = np.eye(d)
     scatter = np.eye(d)
     for _ in range(ROUNDS):
@@ -46,7 +58,7 @@ def by_hand(vectors: np.ndarray, variance: np.ndarray) -> np.ndarray:
             gaps += [unit[i] - unit[j] for j in sorted(range(n), key=far.__getitem__)[:near]]
         raw = np.mean([np.outer(gap, gap) for gap in gaps], axis=0) / 2.0
         off = len(gaps) / (len(gaps) + d)
-        scatter = np.where(np.eye(d) == 1.0, raw + LEAST_WITHIN, off * raw)
+        scatter = np.where(np.eye(d) == 1.0, raw + np.diag(least), off * raw)
         metric = np.linalg.inv(scatter)
     root = np.diag(np.sqrt(variance))
     if d < ENOUGH:

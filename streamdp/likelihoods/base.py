@@ -110,8 +110,8 @@ def within(vectors: np.ndarray, variance: np.ndarray) -> np.ndarray:
     first by the variance in each dimension, then by what such differences have come to, so that directions
     which tell clusters apart count for more (cf. Hastie and Tibshirani 1996). Neighbours are nearer than two
     members of a cluster are on average, so it is rather too small: a cluster learns that it is wider, while
-    two clusters that began as one are told apart late. In less than ten dimensions they would be nearer by far, so
-    their differences are taken to be as large as in ten.
+    two clusters that began as one are told apart late. In less than ten dimensions they would be nearer by
+    far, so their differences are taken to be as large as in ten.
 
     Parameters
     ----------
@@ -159,17 +159,17 @@ MEMBERS = 5
 
 
 def grain(vectors: np.ndarray) -> np.ndarray:
-    """The variance that rounding adds to each dimension, shape (D,), at most all of it.
+    """The variance that each dimension has for its values being few, shape (D,), at most all of it.
 
-    Numbers are taken to lie on either side of the median gap between neighbouring values, at random. So a
-    column of two values says nothing of clusters, and one that is continuous loses nothing.
+    That of a quarter of the median gap between neighbouring values. So a column of two values does not count
+    for all, and one that is continuous loses nothing.
     """
     vectors = _sample(vectors)
     found = np.zeros(vectors.shape[1])
     for d, column in enumerate(np.sort(vectors, axis=0).T):
         gaps = np.diff(column)
         gaps = gaps[gaps > 0.0]
-        found[d] = min(float(np.median(gaps)) ** 2 / 4.0, float(column.var())) if len(gaps) else 0.0
+        found[d] = min(float(np.median(gaps)) ** 2 / 16.0, float(column.var())) if len(gaps) else 0.0
     return found
 
 
@@ -195,7 +195,7 @@ def pooled(
     first
         What was expected at first, of shape (D, D), or (D,).
     least
-        The variance that rounding adds, of shape (D,).
+        The variance that each dimension has for its values being few, of shape (D,).
 
     Returns
     -------

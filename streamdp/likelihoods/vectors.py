@@ -291,7 +291,8 @@ class VectorFamily(Likelihood):
         """Families, with other ``learned`` parameters, that clusters suggest; their records choose one.
 
         ``rows`` are the statistics of the clusters, shape (K, width), with nothing forgotten; ``least`` is
-        the variance that rounding adds, shape (D,). ``self`` is the family that the first records suggested.
+        the least variance for values being few, shape (D,). ``self`` is the family that the first records
+        suggested.
         """
         return ()
 

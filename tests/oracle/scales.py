@@ -44,12 +44,12 @@ class Found(NamedTuple):
 
 
 def grain(vectors: Sequence[Vector]) -> np.ndarray:
-    """The variance of rounding to the median gap between different values; at most all that there is."""
+    """The square of a quarter of the median gap between different values; at most all that there is."""
     found = []
     for column in zip(*vectors, strict=True):
         values = sorted(set(column))
         gap = float(np.median(np.diff(values))) if len(values) > 1 else 0.0
-        found.append(min(gap**2 / 4.0, float(np.var(column))))
+        found.append(min(gap**2 / 16.0, float(np.var(column))))
     return np.diag(found)
 
 
