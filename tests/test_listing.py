@@ -97,7 +97,7 @@ def test_engines_and_fits_show_themselves() -> None:
 
 
 def test_a_fit_of_vectors_tells_where_clusters_lie() -> None:
-    records = [Record([9.0 * (i % 2), 0.5 + 0.01 * i], {"line": i + 1}) for i in range(40)]
+    records = [Record([9.0 * (i % 2) + 0.1 * (i % 7), 0.5 + 0.01 * i], {"line": i + 1}) for i in range(40)]
     found = fit(records, Settings(), Plan("gibbs", rounds=20, seconds=None))
     assert {round((c.mean or [5.0])[0]) for c in found.clusters()} == {0, 9}
     assert all(c.words is None and c.first_time is None for c in found.clusters())

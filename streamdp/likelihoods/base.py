@@ -158,19 +158,24 @@ MEMBERS = 5
 """Records that a cluster has at least which tells how wide clusters are."""
 
 
+COARSE = 0.1
+"""Share of a column's variance from which on its values are few."""
+
+
 def grain(vectors: np.ndarray) -> np.ndarray:
     """The variance that each dimension has for its values being few, shape (D,), at most all of it.
 
-    That of a quarter of the median gap between neighbouring values. So a column of two values does not count
-    for all, and one that is continuous loses nothing.
+    That of numbers on either side of the median gap between neighbouring values: a column of two values does
+    not count for all, and one that is continuous loses nothing. A quarter of it where all columns are so.
     """
     vectors = _sample(vectors)
     found = np.zeros(vectors.shape[1])
     for d, column in enumerate(np.sort(vectors, axis=0).T):
         gaps = np.diff(column)
         gaps = gaps[gaps > 0.0]
-        found[d] = min(float(np.median(gaps)) ** 2 / 16.0, float(column.var())) if len(gaps) else 0.0
-    return found
+        found[d] = min(float(np.median(gaps)) ** 2 / 4.0, float(column.var())) if len(gaps) else 0.0
+    fine = found < COARSE * vectors.var(axis=0)
+    return found if fine.any() else found / 4.0
 
 
 RIDGE = 1e-2

@@ -17,6 +17,7 @@ from .priors import DistanceDependent, Prior
 STRENGTHS = (20.0, 50.0, 150.0, 500.0, 2000.0)
 MEMBERS = 5
 RIDGE = 0.01
+COARSE = 0.1
 LEAST_GAIN = 1e-6
 
 LOOSE = 0.1
@@ -44,13 +45,14 @@ class Found(NamedTuple):
 
 
 def grain(vectors: Sequence[Vector]) -> np.ndarray:
-    """The square of a quarter of the median gap between different values; at most all that there is."""
-    found = []
+    """The square of half the median gap between different values; a quarter where all columns are so."""
+    found, fine = [], False
     for column in zip(*vectors, strict=True):
         values = sorted(set(column))
         gap = float(np.median(np.diff(values))) if len(values) > 1 else 0.0
-        found.append(min(gap**2 / 16.0, float(np.var(column))))
-    return np.diag(found)
+        found.append(min(gap**2 / 4.0, float(np.var(column))))
+        fine = fine or found[-1] < COARSE * float(np.var(column))
+    return np.diag(found) / (1.0 if fine else 4.0)
 
 
 def pooled(
