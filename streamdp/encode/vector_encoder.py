@@ -93,11 +93,11 @@ class VectorEncoder:
         """Append records to the batch, or say of each why it cannot be clustered."""
         given = list(records)
         with suppress(ValueError, TypeError):  # of rows of several lengths, of other things than rows
-            if self.normalise and self._extend(np.array([record.value for record in given], float)):
+            if self.normalise and self.extend(np.array([record.value for record in given], float)):
                 return [None] * len(given)
         return [self.add(record) for record in given]
 
-    def _extend(self, rows: np.ndarray) -> bool:
+    def extend(self, rows: np.ndarray) -> bool:
         """Append rows if all can be clustered, and say so."""
         if rows.ndim != 2 or rows.shape[1] != self.dimension:
             return False
@@ -158,7 +158,7 @@ class VectorEncoder:
         if self.names is not None:
             rows = rows[:, [texts.features.index(name) for name in self.names]]
         with suppress(ValueError):
-            if self._extend(rows):
+            if self.extend(rows):
                 return []
         found = enumerate(map(self.add, texts))  # which of them, and why
         return [(i, reject) for i, reject in found if reject is not None]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -133,10 +134,13 @@ class StreamDPClusterer(OneThreadAtATime, ClusterMixin, BaseEstimator):
     @staticmethod
     def _usable(engine: Engine, rows: np.ndarray) -> np.ndarray:
         """Which rows can be clustered, shape (n,); warns of others. ValueError where there is none at all."""
-        records = [Record(row, {}) for row in rows.tolist()]
-        encoder = choose_encoder(records[0], engine.settings, sparse=False)
+        encoder = choose_encoder(Record(rows[0].tolist(), {}), engine.settings, sparse=False)
         assert isinstance(encoder, VectorEncoder)
         encoder.normalise |= are_directions(engine.settings, engine.search)
+        with suppress(ValueError):
+            if encoder.extend(rows):
+                return np.ones(len(rows), bool)
+        records = [Record(row, {}) for row in rows.tolist()]
         refused = {n: r.detail for n, r in enumerate(encoder.add_all(records)) if r is not None}
         usable = ~np.isin(np.arange(len(rows)), [*refused])
         for number, why in [*refused.items()][:1]:

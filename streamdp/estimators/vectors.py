@@ -99,9 +99,8 @@ class Vectors:
 
     def _learn_early(self, x: Any, t: float | None) -> int:
         early, names = self._early, names_of([x])
-        self._row_of(
-            x, self.names if names == [] else names
-        )  # what is wrong is reported before anything is kept
+        # what is wrong is reported before anything is kept
+        self._row_of(x, self.names if names == [] else names)
         early.append((numbers_of(x, None) if names is None else dict(x), t))
         n = len(early)
         again = n in STAGES or n >= self._last

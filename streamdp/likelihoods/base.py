@@ -46,9 +46,9 @@ class Moments(NamedTuple):
         variance = vectors.var(axis=0)
         varies = np.sqrt(variance) > ROUNDING * np.abs(vectors).max(axis=0, initial=0.0)
         variance[~varies] = variance[varies].mean() if varies.any() else 1.0
-        mean, few = vectors.mean(axis=0), _sample(vectors)
-        like = np.append(directions(vectors), even((few - mean) / np.sqrt(variance)))
-        return cls(mean, variance, within(vectors, variance), like)
+        share = even(_sample(vectors) / np.sqrt(variance))
+        like = np.append(directions(vectors), share)
+        return cls(vectors.mean(axis=0), variance, within(vectors, variance, share), like)
 
 
 class Likelihood(ABC):
@@ -103,7 +103,7 @@ ENOUGH = 10
 """Dimensions from which on near neighbours are far enough apart."""
 
 
-def within(vectors: np.ndarray, variance: np.ndarray) -> np.ndarray:
+def within(vectors: np.ndarray, variance: np.ndarray, share: float = 1.0) -> np.ndarray:
     """The covariance to be expected inside a cluster.
 
     Half the mean square of the differences between vectors and their nearest neighbours, where "near" is
@@ -119,6 +119,8 @@ def within(vectors: np.ndarray, variance: np.ndarray) -> np.ndarray:
         Of shape (N, D); of more than 200, 200 are looked at, evenly spaced.
     variance
         Of each dimension, > 0, of shape (D,).
+    share
+        That of the dimensions in which neighbours differ (:func:`even`).
 
     Returns
     -------
@@ -128,8 +130,7 @@ def within(vectors: np.ndarray, variance: np.ndarray) -> np.ndarray:
     vectors = _sample(vectors)
     count, dimension = vectors.shape
     if count < 2:
-        share = np.full(dimension, SINGLE)
-        return np.diag(share * variance) if dimension <= FULL else share * variance
+        return np.diag(SINGLE * variance) if dimension <= FULL else SINGLE * variance
     deviation = np.sqrt(variance)
     unit = (vectors - vectors.mean(axis=0)) / deviation
     least = np.maximum(grain(vectors) / variance, LEAST_WITHIN)
@@ -139,7 +140,7 @@ def within(vectors: np.ndarray, variance: np.ndarray) -> np.ndarray:
     for _ in range(ROUNDS):
         gaps = (unit[:, None] - unit[nearest(whitened(unit, scatter), near)]).reshape(-1, dimension)
         scatter = _scatter(gaps) + (least if dimension > FULL else np.diag(least))
-    independent = dimension * even(unit)
+    independent = dimension * share
     if independent < ENOUGH:
         scatter *= nearness(ENOUGH) / nearness(independent)
     return scatter * (variance if scatter.ndim == 1 else np.outer(deviation, deviation))
@@ -326,6 +327,11 @@ def _scatter(gaps: np.ndarray) -> np.ndarray:
     products = np.einsum("nd,ne->de", gaps, gaps) / (2.0 * count)
     share = dimension / (dimension + count)
     return np.asarray((1.0 - share) * products + share * np.diag(squares))
+
+
+def variances(covariance: np.ndarray) -> np.ndarray:
+    """The diagonal of a covariance, shape (D, D); or it is the diagonal, shape (D,)."""
+    return covariance if covariance.ndim == 1 else np.diagonal(covariance)
 
 
 def whitened(vectors: np.ndarray, scatter: np.ndarray) -> np.ndarray:

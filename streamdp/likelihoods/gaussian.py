@@ -11,7 +11,7 @@ import numpy as np
 
 from streamdp.kernels.checks import positive
 from streamdp.kernels.jit import kernel
-from streamdp.likelihoods.base import NOTHING, WITHIN, Moments, pooled
+from streamdp.likelihoods.base import NOTHING, WITHIN, Moments
 from streamdp.likelihoods.rows import Row, squared_distance
 from streamdp.likelihoods.vectors import NormalFamily, add, log_marginal, merge, predictive, remove, settle
 
@@ -79,7 +79,7 @@ class Gaussian(NormalFamily):
 
     def suggested(self, rows: np.ndarray, least: np.ndarray = NOTHING) -> Sequence[Self]:
         """The pooled variance of the clusters found."""
-        scale = pooled(rows[:, self.parts["count"]], self.scatters(rows), self.within, least)
+        scale = self.pooled(rows, least)
         return () if scale is None else [replace(self, variance=float(scale.mean()))]
 
     @property

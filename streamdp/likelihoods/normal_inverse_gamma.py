@@ -11,7 +11,7 @@ import numpy as np
 
 from streamdp.kernels.checks import PerDimension, positive, positive_per_dimension
 from streamdp.kernels.jit import kernel
-from streamdp.likelihoods.base import NOTHING, RECORDS, STRENGTHS, WITHIN, Moments, pooled
+from streamdp.likelihoods.base import NOTHING, RECORDS, STRENGTHS, WITHIN, Moments, variances
 from streamdp.likelihoods.rows import Row
 from streamdp.likelihoods.vectors import NormalFamily, add, log_marginal, merge, predictive, remove, settle
 
@@ -86,8 +86,7 @@ class NormalInverseGamma(NormalFamily):
     def automatic(cls, given: Mapping[str, Any], moments: Moments) -> Self:
         """The variances that neighbours suggest, as if of 20 records; b / (a - 1) is what is expected."""
         shape = given.get("shape", 1.0 + 0.5 * RECORDS)
-        within = moments.within if moments.within.ndim == 1 else np.diagonal(moments.within)
-        scale = tuple((max(shape - 1.0, 0.5) * within).tolist())
+        scale = tuple((max(shape - 1.0, 0.5) * variances(moments.within)).tolist())
         numbers = {"forget": 0.99, "power": float(moments.directions[3])}
         found = {"kappa": WITHIN, "shape": shape, "scale": scale, **numbers}
         return cls(dimension=len(moments.mean), mean=tuple(moments.mean.tolist()), **{**found, **given})
@@ -108,7 +107,7 @@ class NormalInverseGamma(NormalFamily):
 
     def suggested(self, rows: np.ndarray, least: np.ndarray = NOTHING) -> Sequence[Self]:
         """The pooled variances of the clusters found, as if few records had said so, or many."""
-        scale = pooled(rows[:, self.parts["count"]], self.scatters(rows), self.within, least)
+        scale = self.pooled(rows, least)
         if scale is None:
             return ()
         half = [0.5 * r for r in STRENGTHS]

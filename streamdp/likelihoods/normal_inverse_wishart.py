@@ -12,7 +12,7 @@ import numpy as np
 
 from streamdp.kernels.checks import PerDimension, positive
 from streamdp.kernels.jit import kernel
-from streamdp.likelihoods.base import NOTHING, RECORDS, STRENGTHS, WITHIN, Moments, pooled
+from streamdp.likelihoods.base import NOTHING, RECORDS, STRENGTHS, WITHIN, Moments
 from streamdp.likelihoods.rows import Row, clear_row, solve, update_factor
 from streamdp.likelihoods.vectors import (
     Asked,
@@ -178,7 +178,7 @@ class NormalInverseWishart(NormalFamily):
     def suggested(self, rows: np.ndarray, least: np.ndarray = NOTHING) -> Sequence[Self]:
         """The pooled covariance of the clusters found, as if few records had said so, or many."""
         size = self.dimension
-        scale = pooled(rows[:, self.parts["count"]], self.scatters(rows), self.within, least)
+        scale = self.pooled(rows, least)
         if scale is None:
             return ()
         return [

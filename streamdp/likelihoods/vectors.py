@@ -20,7 +20,7 @@ import numpy as np
 from streamdp.kernels.checks import PerDimension, per_dimension, whole
 from streamdp.kernels.jit import entry, generic, kernel
 from streamdp.kernels.sound import UnsoundError, require
-from streamdp.likelihoods.base import NOTHING, Likelihood, Moments
+from streamdp.likelihoods.base import NOTHING, Likelihood, Moments, pooled
 from streamdp.likelihoods.rows import Row, clear_row
 
 TOLERANCE = 1e-6
@@ -244,6 +244,9 @@ class VectorFamily(Likelihood):
     enough: ClassVar[tuple[str, ...]] = ()
     """Settings of which any, where it is given, makes a warm-up needless."""
 
+    power = 1.0
+    """Power of H: below 1 a vector counts for fewer independent numbers than it has."""
+
     tells_apart: ClassVar[bool] = False
     """Whether it tells how far means are apart, in units of the variance, as :class:`NormalFamily` does."""
 
@@ -418,6 +421,10 @@ class NormalFamily(VectorFamily):
             squares = (gaps**2 / spread).sum(axis=1) * freedom
         chance = (size + math.sqrt(2.0 * size)) * (1.0 / n + 1.0 / m)
         return np.asarray(np.maximum(squares - chance, 0.0))
+
+    def pooled(self, rows: np.ndarray, least: np.ndarray) -> np.ndarray | None:
+        """The covariance within clusters that those of ``rows`` show; ``within`` is what was expected."""
+        return pooled(rows[:, self.parts["count"]], self.scatters(rows), self.within, least)
 
     def scatters(self, rows: np.ndarray) -> np.ndarray:
         """Sums of squares and products about the means, (K, D, D), or of squares alone, (K, D)."""

@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 
 from streamdp.beam.data.state import Output
-from streamdp.beam.looks.review import Due
+from streamdp.beam.looks.review import NONE, Due
 from streamdp.beam.looks.scales import follow
 from streamdp.beam.search import BeamSearch
 from streamdp.errors import ConfigError, Exit
@@ -30,8 +30,6 @@ PLAIN, COUNTED, LINKED = range(3)
 
 LOOKS = 3
 """How often a beam looks back at vectors, at most."""
-
-NO_RECORDS = np.zeros(0, np.int64)
 
 
 @kernel
@@ -238,7 +236,7 @@ def looked_at(problem: Problem) -> Problem:
         return problem
     search, labels = _absorbed(problem)
     assert isinstance(problem.likelihood, VectorFamily)
-    due = Due(NO_RECORDS, 0, last=True)
+    due = Due(NONE, 0, last=True)
     for _ in range(LOOKS):
         before = labels.copy()
         for out in follow(search, 0, problem.data, before, due, problem.likelihood, with_events=False):

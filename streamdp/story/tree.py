@@ -11,14 +11,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from streamdp.kernels.jit import entry, generic, kernel
 from streamdp.likelihoods import BagFamily, Categorical, VectorFamily
-from streamdp.likelihoods.vectors import NormalFamily, log_marginal, merge, settle
+from streamdp.likelihoods.vectors import log_marginal, merge, settle
 from streamdp.likelihoods.words import SharedBase
 from streamdp.offline.kernels import beside as _beside  # noqa: F401 - it implements what is done
 from streamdp.offline.kernels import vectors as _vectors  # noqa: F401 - to a store, and so does this
@@ -154,8 +153,7 @@ def store_of(stated: Stated) -> WordStore | VectorStore:
 def _vectors_of(family: VectorFamily, stated: Stated, slots: int) -> VectorStore:
     """The stories, each as one cluster of vectors."""
     assert stated.rows is not None
-    if isinstance(family, NormalFamily):
-        family = replace(family, forget=1.0)
+    family = family.lasting
     rows = np.ascontiguousarray(stated.rows, np.float64)
     return vector_store(family.terms(), np.zeros((0, family.dimension)), family.width, slots, rows)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any, NamedTuple, Self, TypeVar
 
 import numpy as np
@@ -145,7 +144,7 @@ def _recollect(
     family, state = search.likelihood, search.state
     if not isinstance(family, NormalFamily) or family.forget == 1.0 or batch.vectors is None:
         return None
-    terms = (family if forget else replace(family, forget=1.0)).terms()
+    terms = (family if forget else family.lasting).terms()
     slots = slots[(recent.held[slots] == state.pool.slots["size"][slots]) & (recent.held[slots] > 0)]
     place = np.full(len(recent.head) + 1, -1)
     place[slots] = np.arange(len(slots))

@@ -35,7 +35,7 @@ from streamdp.beam.search import BeamSearch
 from streamdp.encode.batch import Batch
 from streamdp.kernels.rows import grown, made
 from streamdp.likelihoods import VectorFamily
-from streamdp.likelihoods.base import MEMBERS, NOTHING, grain, nearest, whitened
+from streamdp.likelihoods.base import MEMBERS, NOTHING, grain, nearest, variances, whitened
 from streamdp.likelihoods.vectors import log_marginal_entry
 from streamdp.priors.base import found_weight
 
@@ -113,7 +113,6 @@ class Draft:
         stays[self._before[due.fixed - recent.first]] = True
         self._row = np.zeros(width)
         collect_rows(self.family.lasting.terms(), self._vectors, self._before, self.of.block)
-        self.choose()
 
     def copied(self) -> Self:
         """Another one like it."""
@@ -137,7 +136,7 @@ class Draft:
         """Those that may change."""
         return np.flatnonzero((self._sizes > 0) & self.of.able)
 
-    def choose(self) -> None:
+    def _choose(self) -> None:
         """Take the parameters under which the clusters' records are likeliest, of those they suggest."""
         alive = self.alive()
         block = self.of.block[alive]
@@ -183,10 +182,8 @@ class Draft:
         if not cut:
             return False
         collect_rows(self.family.lasting.terms(), self._vectors, self._recent.slot, self.of.block)
-        self.choose()
         self.unite()
         self._settle(np.concatenate(cut))
-        self.choose()
         self.unite()
         return not np.array_equal(_founders(self._recent.slot), before)
 
@@ -195,8 +192,8 @@ class Draft:
         members = np.flatnonzero(self._recent.slot == k)
         if self._plain.within.ndim == 2:  # fewer would not tell how they lean
             most = max(most, self.family.dimension)
-        points = self._vectors[members] / np.sqrt(self._variances())
-        piece = pieces(points, most)
+        # by the whole covariance, two as one would look like one
+        piece = pieces(self._vectors[members] / np.sqrt(variances(self._plain.within)), most)
         found = [k]
         for number in range(1, int(piece.max()) + 1):
             founded = self._state.beam.founded
@@ -211,11 +208,6 @@ class Draft:
             found.append(new)
         return np.array(found)
 
-    def _variances(self) -> np.ndarray:
-        """Those expected within a cluster. By the whole covariance, two as one would look like one."""
-        within = self._plain.within
-        return within if within.ndim == 1 else np.diagonal(within)
-
     def _vacant(self) -> int:
         """A number without a cluster."""
         if self._sizes.all():
@@ -229,7 +221,7 @@ class Draft:
     def _settle(self, parts: np.ndarray) -> None:
         """Put the records of clusters, and of those near them, where they fit best."""
         able = self._able()
-        near = nearest(self.of.centre[able], max(min(NEAR, len(able) - 1), 0))
+        near = self._near(able)
         places = np.flatnonzero(np.isin(able, parts))
         concerned = able[np.union1d(places, near[places])]
         table = np.full((len(self._sizes), near.shape[1]), -1)
@@ -243,14 +235,15 @@ class Draft:
     # ---------------------------------------------------------------- those that are one
 
     def unite(self) -> None:
-        """Make one of two clusters and choose parameters anew, again while that gains."""
+        """Choose parameters and make one of two clusters, again while that gains."""
+        self._choose()
         while self._unite():
-            self.choose()
+            self._choose()
 
     def _unite(self) -> bool:
         """Make one of the two clusters that gain most by it, again while any do; whether any were."""
         able = self._able()
-        near = able[nearest(self.of.centre[able], max(min(NEAR, len(able) - 1), 0))]
+        near = able[self._near(able)]
         each = np.stack([np.repeat(able, near.shape[1]), near.reshape(-1)], axis=1)
         pairs, gains, ratios = self._weighed(np.unique(np.sort(each, axis=1), axis=0))
         united = gains.max(initial=0.0) > LEAST_GAIN
@@ -267,6 +260,10 @@ class Draft:
             fresh = self._weighed(np.stack([np.full(len(others), into), others], axis=1))
             pairs, gains, ratios = map(np.concatenate, zip(known, fresh, strict=True))
         return bool(united)
+
+    def _near(self, among: np.ndarray) -> np.ndarray:
+        """The nearest clusters of each among these, by place among them."""
+        return nearest(self.of.centre[among], max(min(NEAR, len(among) - 1), 0))
 
     def _nearest(self, k: int, among: np.ndarray) -> np.ndarray:
         """The nearest clusters of one among others."""
@@ -303,8 +300,7 @@ class Draft:
         n, m = self._recent.held[small], self._recent.held[large]
         share = n / (n + m)
         squares = self._plain.squared_gaps(self.of.block[small], self.of.block[large])
-        squares *= getattr(self._plain, "power", 1.0)
-        between = 0.5 * np.log1p(share * (1.0 - share) * squares)
+        between = 0.5 * np.log1p(share * (1.0 - share) * self.family.power * squares)
         named = share * np.log(share) + (1.0 - share) * np.log1p(-share)
         return np.asarray((n + m) * (between + named))
 
@@ -356,8 +352,7 @@ class Draft:
 
     def _tails(self) -> list[Tail]:
         """Those that clusters may have."""
-        power = getattr(self.family, "power", 1.0)
-        return [tail_of(degrees, self.family.dimension, power) for degrees in TAILS]
+        return [tail_of(degrees, self.family.dimension, self.family.power) for degrees in TAILS]
 
     def _larger(self, k: int) -> tuple[np.ndarray, np.ndarray]:
         """Larger clusters near one, and what the prior says of it as a part of each."""
