@@ -62,19 +62,19 @@ KINDS = {
 class Uploads:
     """The bodies under way: ``most`` bytes in all, else the largest of those still coming is refused.
 
-    So nobody who sends much, or without end, keeps others out. Bodies that are packed, or not small, are
-    read one at a time.
+    Of equals that is the one that has been coming for longest. So nobody who sends much, or without end,
+    keeps others out. Bodies that are packed, or not small, are read one at a time.
     """
 
     def __init__(self, most: int = UNDER_WAY) -> None:
         self._most, self._reading = most, asyncio.Lock()
         self._sizes: dict[asyncio.Task[object], int] = {}  # bytes that have come, by request
-        self._coming: set[asyncio.Task[object]] = set()
+        self._coming: dict[asyncio.Task[object], None] = {}  # in order
 
     async def whole(self, request: Request, most: int) -> bytes:
         """A body, once all of it has come. Raises AskError."""
         task = _task()
-        self._coming.add(task)
+        self._coming[task] = None
         try:
             return await whole(request, most, grown=lambda size: self._grow(task, size))
         except asyncio.CancelledError:
@@ -83,7 +83,7 @@ class Uploads:
             task.uncancel()
             raise _too_much() from None
         finally:
-            self._coming.discard(task)
+            self._coming.pop(task, None)
             self._sizes.pop(task, None)
 
     async def read(self, request: Request, work: Callable[[bytes], _T]) -> _T:
@@ -105,7 +105,7 @@ class Uploads:
             largest = max(self._coming, key=lambda one: self._sizes.get(one, 0))
             if largest is task:
                 raise _too_much()
-            self._coming.discard(largest)
+            del self._coming[largest]
             del self._sizes[largest]
             largest.cancel()
 
