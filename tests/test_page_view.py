@@ -12,7 +12,7 @@ import msgspec
 import numpy as np
 import pytest
 from feeds import assigned, headlines
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from starlette.routing import Route
 
@@ -36,6 +36,7 @@ BATCHES = st.lists(
 
 
 @given(BATCHES)
+@example([[(0.0, 0), (5e-324, 0)]])
 @settings(max_examples=60, deadline=None)
 def test_a_timeline_counts_every_record(batches: list[list[tuple[float, int]]]) -> None:
     line, expected = Timeline(), Counter[int]()

@@ -64,6 +64,9 @@ BINS = 480
 KEPT = 64
 """Clusters whose counts a bin keeps; those of the others are in its total alone."""
 
+LEAST_WIDTH = 2.0**-40
+"""Of a bin, in seconds: about a picosecond, which no time of today can tell."""
+
 _LABEL = 40
 """Bits of a label."""
 
@@ -90,7 +93,8 @@ class Timeline:
         low, high = float(at.min()), float(at.max())
         if not self.width:
             span = high - low
-            self.width = min(1.0, 2.0 ** math.floor(math.log2(span / 64.0))) if span > 0.0 else 1.0
+            part = max(span / 64.0, LEAST_WIDTH)  # which would be 0 of the smallest numbers that there are
+            self.width = min(1.0, 2.0 ** math.floor(math.log2(part))) if span > 0.0 else 1.0
             self.start = math.floor(low / self.width) * self.width
         while high >= self.start + BINS * self.width:
             self._fold()
