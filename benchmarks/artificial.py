@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from benchmarks.papers import Problem, searched, split_merge, warm
+from benchmarks.papers.problems import Problem, searched, split_merge, warm
 from benchmarks.workloads import show
 from streamdp.likelihoods import DirichletMultinomial, Gaussian
 from streamdp.offline.astar import AStarResult, astar

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from benchmarks.latency import one_by_one, percentiles
-from benchmarks.papers import digits, nips
+from benchmarks.papers.problems import digits, nips
 from benchmarks.quality import PEERS
 from benchmarks.workloads import CHUNK, documents, records_of, show
 from streamdp.engine import Engine

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from benchmarks.papers import Problem, allocated, permuted, split_merge, verdict, warm
+from benchmarks.papers.problems import Problem, allocated, permuted, split_merge, verdict, warm
 from benchmarks.workloads import show
 from streamdp.likelihoods import Gaussian
 from streamdp.offline.prepare import Data

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from benchmarks.papers import (
+from benchmarks.papers.problems import (
     Figures,
     Problem,
     digits,

@@ -8,7 +8,7 @@ from statistics import mean, median, stdev
 
 import numpy as np
 
-from benchmarks.papers import (
+from benchmarks.papers.problems import (
     Figures,
     Problem,
     allocated,

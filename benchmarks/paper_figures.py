@@ -23,7 +23,7 @@ import matplotlib.pyplot as plt
 import msgspec
 import numpy as np
 
-from benchmarks.papers import WORDS, Problem, in_order, nips
+from benchmarks.papers.problems import WORDS, Problem, in_order, nips
 from benchmarks.priors import framed, saved
 from benchmarks.workloads import data_folder, show
 from streamdp.beam.search import BeamSearch

@@ -27,7 +27,9 @@ for name in sys.argv[1:]:
 
 
 def test_every_program_loads() -> None:
-    names = sorted(path.stem for path in (ROOT / "benchmarks").glob("*.py") if path.stem != "__init__")
+    folder = ROOT / "benchmarks"
+    paths = [path.relative_to(folder).with_suffix("") for path in folder.rglob("*.py")]
+    names = sorted(".".join(path.parts) for path in paths if path.stem != "__init__")
     run = [sys.executable, "-c", PROGRAM, *names]
     done = subprocess.run(run, cwd=ROOT, env=environment(), capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, cached_property
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -65,9 +67,25 @@ class Problem:
         return Figures(chain.clusters, loss, loss - chain.log_prior())
 
 
+SOURCES = {
+    "nips12.npz": "NIPS 1-12, word counts of 1,740 papers, from S. Roweis",
+    "nips12.vocab.txt": "the vocabulary of NIPS 1-12, from S. Roweis",
+    "mnist.npz": "MNIST, 60,000 handwritten digits, from Y. LeCun, C. Cortes and C. Burges",
+    "ap.dat": "2,246 AP documents in the format of lda-c, from D. Blei",
+}
+
+
+def data_file(name: str) -> Path:
+    """Where a set lies; the program ends with a line that says what it is and whose, if it is not there."""
+    path = data_folder() / name
+    if not path.exists():
+        sys.exit(f"no {name} in {path.parent}: {SOURCES[name]}")
+    return path
+
+
 def nips() -> Problem:
     """1,740 papers of NIPS 1-12 under Daume's model."""
-    with np.load(data_folder() / "nips12.npz") as file:
+    with np.load(data_file("nips12.npz")) as file:
         counts, words = file["data"], file["indices"] - FIRST_WORD
         papers = int(file["shape"][0])
         rows = np.repeat(np.arange(papers), np.diff(file["indptr"]))
@@ -82,7 +100,7 @@ def digits(count: int) -> Problem:
     """The first digits of MNIST, centred and whitened on their principal components, under Daume's model."""
     from sklearn.decomposition import PCA
 
-    with np.load(data_folder() / "mnist.npz") as file:
+    with np.load(data_file("mnist.npz")) as file:
         pixels = file["x_train"][:count].reshape(count, -1) / 255.0
     vectors = PCA(COMPONENTS, whiten=True, random_state=0).fit_transform(pixels)
     likelihood = Gaussian(dimension=COMPONENTS, variance=1.0, mean_variance=0.1)

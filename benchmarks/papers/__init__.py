@@ -1,0 +1,1 @@
+"""Experiments, tables and figures of the papers, a module a paper."""
