@@ -71,14 +71,20 @@ def test_a_story_is_renamed_and_the_name_undone(opened: tuple[Page, Told], run: 
     assert told.errors == []
 
 
-def another(page: Page, label: str, *names: str) -> str:
-    """The name of the first story of the table that is not this one and has none of these names.
+def another(page: Page, label: str, *labels: str) -> str:
+    """The first story of the table that is none of these.
 
-    The order changes as the stream goes on.
+    The order changes as the stream goes on, and so do names.
     """
     rows = page.locator("#table tbody tr[data-cluster]").all()
-    told = [(row.get_attribute("data-cluster"), row.locator(".open").inner_text()) for row in rows]
-    return next(name for each, name in told if each != label and name not in names)
+    found = [row.get_attribute("data-cluster") for row in rows]
+    return next(each for each in found if each is not None and each not in (label, *labels))
+
+
+def choose(page: Page, label: str) -> None:
+    """Take a story in the form that asks for one, found by its number."""
+    page.fill("#cluster .asked input", label)
+    page.locator(f"#cluster .asked .near button[data-cluster='{label}']").click()
 
 
 def test_stories_are_merged_pinned_kept_apart_and_a_record_moved(opened: tuple[Page, Told], run: Run) -> None:
@@ -89,19 +95,16 @@ def test_stories_are_merged_pinned_kept_apart_and_a_record_moved(opened: tuple[P
     expect(page.locator("#cluster .pinned")).to_be_visible()
     other = another(page, first)
     page.click("[data-correct='Keep apart…']")
-    page.fill("#cluster .asked input", other)
-    page.locator("#cluster .asked .near button", has_text=other).first.click()
+    choose(page, other)
     expect(page.locator("#cluster .note")).to_contain_text("Kept apart from")
     page.click("[data-correct='Merge…']")
-    page.fill("#cluster .asked input", other)
-    page.locator("#cluster .asked .near button", has_text=other).first.click()
+    choose(page, other)
     expect(page.locator("#cluster .note.bad")).to_contain_text("contradicts it")
     told.errors[:] = [error for error in told.errors if "409" not in error]
     page.keyboard.press("Escape")
     page.locator("#cluster .move").first.click()
     third = another(page, first, other)
-    page.fill("#cluster .asked input", third)
-    page.locator("#cluster .asked .near button", has_text=third).first.click()
+    choose(page, third)
     expect(page.locator("#cluster .note")).to_contain_text("Moved to")
     page.click("#cluster .close")
     expect(page.locator("#corrections")).to_be_visible()

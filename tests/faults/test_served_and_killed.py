@@ -79,7 +79,11 @@ def test_every_acknowledged_record_is_there_once_and_as_without_a_kill(
         [Client(given[number::CLIENTS], running) for number in range(CLIENTS)],
         Hostile(running),
     )
-    for client in (*clients, hostile):
+    hostile.start()
+    while hostile.refused == 0:
+        assert hostile.is_alive()
+        time.sleep(0.05)
+    for client in clients:
         client.start()
     chance = random.Random(3)
     for kill in range(kills):
@@ -93,9 +97,9 @@ def test_every_acknowledged_record_is_there_once_and_as_without_a_kill(
         client.join(300)
         assert not client.is_alive()
     assert sum(client.again for client in clients) >= kills
+    assert hostile.is_alive()
     hostile.ended.set()
     hostile.join(60)
-    assert hostile.refused > 0
     assert running[-1].stop() == 0
     told = {name: answer for client in clients for name, answer in client.told.items()}
     assert len(told) == records

@@ -6,8 +6,9 @@ import { swatch } from "./colours.js";
 import { count } from "./format.js";
 
 export class Corrections {
-  constructor(open, changed) {
+  constructor(open, draw, changed) {
     this.open = open;
+    this.draw = draw; // the story anew, of what is known of it
     this.changed = changed;
     this.allowed = false;
     this.shown = "";
@@ -82,7 +83,7 @@ export class Corrections {
   ask(label, made) {
     this.note = null;
     this.form = { label, made };
-    this.changed();
+    this.draw();
     made.querySelector("input").focus();
   }
 
@@ -93,7 +94,7 @@ export class Corrections {
 
   leave() {
     this.form = null;
-    this.changed();
+    this.draw();
   }
 
   rename(told) {
@@ -111,7 +112,7 @@ export class Corrections {
   choose(told, title, done) {
     const list = el("ul", { class: "near", "aria-label": "Stories to choose from" });
     const input = el("input", { type: "search", placeholder: "Search words or a number", "aria-label": title, autocomplete: "off" });
-    const show = (rows) => fill(list, rows.filter((row) => row.cluster !== told.cluster).map((row) => el("li", {}, el("button", { type: "button", class: "link", onclick: () => done(row) }, el("span", { class: swatch(row.slot) }), row.name), el("span", { class: "faint" }, row.size === undefined ? "near it" : count(row.size)))));
+    const show = (rows) => fill(list, rows.filter((row) => row.cluster !== told.cluster).map((row) => el("li", {}, el("button", { type: "button", class: "link", "data-cluster": row.cluster, onclick: () => done(row) }, el("span", { class: swatch(row.slot) }), row.name), el("span", { class: "faint" }, row.size === undefined ? "near it" : count(row.size)))));
     const find = async () => {
       const search = input.value.trim();
       const found = await get(`api/clusters?${new URLSearchParams({ search, limit: 8 })}`).catch(() => null);

@@ -18,7 +18,7 @@ const graph = new Graph(open);
 const table = new Table(open);
 const records = new Records(open);
 const events = new Events(open);
-const corrections = new Corrections(open, () => { cluster.load(true); table.load(); });
+const corrections = new Corrections(open, () => cluster.draw(), () => { cluster.load(true); table.load(); });
 const cluster = new Cluster(open, close, corrections);
 const levels = new Levels(open, () => table.load());
 table.other = levels;
