@@ -28,7 +28,7 @@ MOVES: dict[str, tuple[Callable[[], Move], bool | None]] = {
     "Gibbs, split-merge": (split_merge, None),
     "Gibbs, sequentially allocated": (allocated, None),
     "Gibbs, uniform permutations": (lambda: permuted("uniform"), None),
-    "Gibbs, permutations by projection": (lambda: permuted("projection"), True),
+    "Gibbs, permutations by projection": (lambda: permuted("projection-pair"), True),
 }
 """What is tried, and whether it is expected to reach the goal."""
 CASES = ((1.5, 30.0), (2.0, 100.0))

@@ -38,7 +38,7 @@ SWEEPS, CLUSTERS = 60, 50
 REFINED = 2.355e6
 MOVES: dict[str, Callable[[], Move]] = {
     "Gibbs": Gibbs,
-    "Gibbs, permutations by projection": lambda: permuted("projection"),
+    "Gibbs, permutations by projection": lambda: permuted("projection-pair"),
     "Gibbs, split-merge": split_merge,
     "Gibbs, sequentially allocated": allocated,
 }

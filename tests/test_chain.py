@@ -254,7 +254,7 @@ MOVES: list[tuple[str, Callable[[], Move]]] = [
     ("crp", SequentiallyAllocated),
     ("crp", lambda: Permutation("exact", order="markov")),
     ("crp", lambda: Permutation(keep=0.01)),
-    ("crp", lambda: Permutation(order="projection")),
+    ("crp", lambda: Permutation(order="projection-pair")),
 ]
 
 

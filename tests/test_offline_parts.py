@@ -330,7 +330,7 @@ def test_climbing_only_climbs() -> None:
     for family in ("gaussian", "hierarchical_pitman_yor"):
         chain = Problem(family, 7).chain(EXCHANGEABLE["crp"], seed=2)
         starts.one_cluster(chain)
-        move = Permutation(keep=1e-3, order="projection")
+        move = Permutation(keep=1e-3, order="projection-pair")
         for _ in range(20):
             before = chain.log_joint
             move(chain)

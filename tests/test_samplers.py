@@ -12,8 +12,10 @@ square). Grosser faults, planted in what the samplers read or write, are all fou
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import cache
+from itertools import permutations, product
 from typing import Any
 
 import numpy as np
@@ -33,6 +35,7 @@ from posterior import (
     problem_of,
 )
 from scipy.integrate import quad
+from scipy.special import digamma
 
 from streamdp import likelihoods as lk
 from streamdp import priors as pr
@@ -136,13 +139,99 @@ def test_splits_and_mergers(family: str, splitter: str) -> None:
     assert all(0.0 < share < 1.0 for share in move.acceptance.values())
 
 
-@pytest.mark.parametrize(("family", "form"), covering(FAMILIES, FORMS))
-def test_permutations(family: str, form: Any) -> None:
+@pytest.mark.parametrize(
+    ("family", "kind"), covering(FAMILIES, product(FORMS, ("uniform", "markov", "markov-ratio")))
+)
+def test_permutations(family: str, kind: tuple[Any, Any]) -> None:
+    form, order = kind
     case = FAMILIES.index(family) + list(FORMS).index(form)
-    move, thin = Permutation(form, order=("uniform", "markov")[case % 2]), FORMS[form]
+    move, thin = Permutation(form, order=order), FORMS[form]
     assert agreement(family, NAMES[case % 3], [move], n=5, draws=DRAWS_OF_FIVE, thin=thin) > LEAST
     assert move.proposed == DRAWS_OF_FIVE * thin
     assert move.accepted == move.proposed or form == "metropolis"
+
+
+def orders_of_one_cluster(chain: Chain, order: Any, rounds: int = 2_000) -> Counter[Any]:
+    """The permutations of all records in one cluster, by how often a sampler draws them."""
+    move = Permutation(order=order)
+    counts: Counter[Any] = Counter()
+    for _ in range(rounds):
+        chain.set_labels(np.zeros(chain.size))
+        move(chain)
+        assert move._program is not None
+        counts[tuple(move._program.order.tolist())] += 1
+    return counts
+
+
+def markov_orders(problem: Problem, weight: Callable[[int, int], float]) -> dict[Any, float]:
+    """p(order) of all records: the first uniform, the next by the log weight of following the one before."""
+    law = {}
+    for order in permutations(range(problem.n)):
+        p = 1.0 / problem.n
+        for t in range(1, problem.n):
+            rest = [math.exp(weight(order[t - 1], b)) for b in order[t:]]
+            p *= rest[0] / math.fsum(rest)
+        law[order] = p
+    return law
+
+
+@pytest.mark.parametrize("family", ["multinomial", "gaussian", "poisson"])
+def test_markov_orders_are_the_papers_or_by_the_ratio(family: str) -> None:
+    problem = problem_of(family, 4)
+
+    def given(a: int, b: int) -> float:  # log p(b | a)
+        return problem.log_h((min(a, b), max(a, b))) - problem.log_h((a,))
+
+    laws = {
+        "markov": markov_orders(problem, given),
+        "markov-ratio": markov_orders(problem, lambda a, b: given(a, b) - problem.log_h((b,))),
+    }
+    for order, law in laws.items():
+        drawn = orders_of_one_cluster(problem.chain(pr.CRP(1.0)), order)
+        assert p_value(drawn, law) > LEAST
+        assert all(p_value(drawn, other) < PLANTED for other in laws.values() if other is not law)
+
+
+def test_a_short_text_of_other_words_follows_under_the_papers_weights() -> None:
+    """After "a", p(b | a) prefers the short "b" to "a a a a a a", which the ratio prefers."""
+    words = [(np.array([w]), np.array([c])) for w, c in ((0, 1), (0, 6), (1, 1))]
+    chain = Chain(Data.of_words(words), lk.DirichletMultinomial(1.0, 10), pr.CRP(1.0))
+    odds = {}
+    for order in ("markov", "markov-ratio"):
+        move = Permutation(order=order)  # type: ignore[arg-type]
+        move(chain)
+        assert move._program is not None
+        odds[order] = math.exp(move._program.similarity[2, 0] - move._program.similarity[1, 0])
+    long, alone = 2 * 3 * 4 * 5 * 6 * 7 / (11 * 12 * 13 * 14 * 15 * 16), 720 / (10 * 11 * 12 * 13 * 14 * 15)
+    assert odds["markov"] == pytest.approx((1 / 11) / long)  # 104 to 1
+    assert odds["markov-ratio"] == pytest.approx((1 / 11) / long * alone / (1 / 10))  # 1 to 4.8
+
+
+@pytest.mark.parametrize("texts", [False, True])
+def test_projections_are_on_a_random_direction_or_through_two_records(texts: bool) -> None:
+    """A corner comes second by its share of the angles; between two of three, an obtuse one always."""
+    corners = np.array([[0.8, 0.2, 0.0], [0.0, 0.6, 0.4], [0.4, 0.5, 0.1]])  # a text's shares of words
+    words = [
+        (np.flatnonzero(x), np.rint(10 * x[x > 0] * times))
+        for x, times in zip(corners, (1, 5, 2), strict=True)
+    ]
+    data, likelihood = Data.of_vectors(corners), lk.Gaussian(3)
+    if texts:
+        data, likelihood = Data.of_words(words), lk.DirichletMultinomial(1.0, 3)  # type: ignore[assignment]
+    a, b, c = (math.dist(corners[i], corners[j]) for i, j in ((1, 2), (0, 2), (0, 1)))
+    sides = (a, b, c), (b, a, c), (c, a, b)
+    angles = {i: math.acos((y * y + z * z - x * x) / (2 * y * z)) for i, (x, y, z) in enumerate(sides)}
+
+    def second(order: str) -> Counter[Any]:
+        counts: Counter[Any] = Counter()
+        for places, times in orders_of_one_cluster(Chain(data, likelihood, pr.CRP(1.0)), order).items():
+            counts[places[1]] += times
+        return counts
+
+    shares = {i: angle / math.pi for i, angle in angles.items()}
+    assert 0.5 < shares[2] < 0.9
+    assert p_value(second("projection"), shares) > LEAST
+    assert second("projection-pair") == {2: 2_000}
 
 
 PRUNED: list[tuple[str, str, dict[str, Any], int]] = [
@@ -168,6 +257,21 @@ def test_any_fixed_weight_of_a_run_serves(expansion: float, thin: int) -> None:
     move = Permutation()
     move.expansion = expansion
     assert agreement("bernoulli", "crp", [move], n=5, draws=DRAWS_OF_FIVE, thin=thin) > LEAST
+
+
+@pytest.mark.parametrize("prior", EXCHANGEABLE)
+def test_the_weight_of_a_run_is_the_mean_of_the_burn_in(prior: str) -> None:
+    chain, move = started(problem_of("bernoulli", 5), PRIORS[prior]), Permutation(burn_in=30)
+    clusters = []
+    for _ in range(30):
+        clusters.append(chain.clusters)
+        move(chain)
+    weight, mean = move.expansion, np.mean(clusters)
+    assert weight is not None
+    if prior == "crp":  # the slope of log A(K) = K log(concentration) - log K! there
+        assert weight == pytest.approx(math.log(0.9) - digamma(mean + 1.0), abs=0.03)
+    assert p_value(draw(chain, [move], DRAWS_OF_FIVE, 4), posterior_of("bernoulli", prior, 5)) > LEAST
+    assert move.expansion == weight
 
 
 def log_prior_by_integration(n: int, shape: float, rate: float) -> Callable[[Any], float]:
@@ -335,9 +439,10 @@ def test_too_many_records_for_a_table_are_refused(move: Permutation, n: int) -> 
         move(chain)
 
 
+@pytest.mark.parametrize("order", ["projection", "projection-pair"])
 @pytest.mark.parametrize("family", ["multinomial", "gaussian"])
-def test_projections_only_climb(family: str) -> None:
-    chain, move = Problem(family, 40).chain(pr.CRP(1.0)), Permutation(order="projection")
+def test_projections_only_climb(family: str, order: Any) -> None:
+    chain, move = Problem(family, 40).chain(pr.CRP(1.0)), Permutation(order=order)
     trace = [chain.log_joint]
     for _ in range(100):
         move(chain)
@@ -380,7 +485,7 @@ def test_finds_clusters_taken_for_numbered_ones(form: Any, prior: str) -> None:
 def test_finds_a_weight_of_a_run_that_follows_the_clusters() -> None:
     class Following(Permutation):
         def __call__(self, chain: Chain) -> int:
-            self.expansion = None
+            self.expansion, self.proposed, self._seen = None, 0, 0
             return super().__call__(chain)
 
     p = agreement("bernoulli", "finite", [Following()], n=5, draws=DRAWS_OF_FIVE, thin=4)

@@ -32,8 +32,8 @@ class Program(NamedTuple):
     term: Annotated[np.ndarray, reals("terms")]  # log B of that run
     sum: Annotated[np.ndarray, reals("bounds")]  # log of the sum over all clusterings of the places before
     by_count: Annotated[np.ndarray, reals("square", "square")]  # the same by the number of runs, or empty
-    denominator: Annotated[np.ndarray, reals("records")]  # of the Markov order, by place
-    similarity: np.ndarray  # float64[N, N] log weight of two records following each other, or empty
+    denominator: Annotated[np.ndarray, reals("records")]  # of Markov orders, by place
+    similarity: np.ndarray  # float64[N, N] log weight of a record (row) after another, or empty
     weights: Annotated[np.ndarray, reals("most")]  # max(N, W) + 1, scratch
     totals: Annotated[np.ndarray, reals("most")]  # the same
     labels: Annotated[np.ndarray, ints("records")]  # the clustering that was drawn
@@ -52,8 +52,8 @@ def _log_add(a: float, b: float) -> float:
 def draw_order(program: Program, labels: np.ndarray, clusters: int, random: np.ndarray) -> None:
     """A permutation given the clustering: clusters in random order, and within each uniformly or by scans.
 
-    ``labels`` are 0 .. clusters - 1. Within a cluster of a Markov scan, the next record is drawn by its
-    similarity to the one before.
+    ``labels`` are 0 .. clusters - 1. In a Markov scan the next record of a cluster is drawn by its weight
+    given the one before.
     """
     order, bounds, rank, cursor = program.order, program.bounds, program.labels, program.offset
     n = labels.shape[0]
@@ -85,7 +85,7 @@ def _arrange(program: Program, first: int, last: int, random: np.ndarray) -> Non
         else:
             before = order[t - 1]
             for s in range(t, last):
-                program.weights[s - t] = program.similarity[before, order[s]]
+                program.weights[s - t] = program.similarity[order[s], before]
             chosen = t + draw_log(random, program.weights, last - t, program.totals)
         order[t], order[chosen] = order[chosen], order[t]
 
@@ -121,8 +121,8 @@ def _follow(program: Program, r: int) -> None:
     denominator[r] = -math.inf
     for t in range(r, least, -1):
         before = order[t - 1]
-        denominator[t] = _log_add(denominator[t], similarity[before, order[r]])
-        path += similarity[before, order[t]] - denominator[t]
+        denominator[t] = _log_add(denominator[t], similarity[order[r], before])
+        path += similarity[order[t], before] - denominator[t]
         program.totals[t - 1] = path - math.log(r - t + 2.0)
 
 
@@ -258,10 +258,7 @@ def exact(program: Program, by_count: np.ndarray, random: np.ndarray) -> int:
 
 
 @entry
-def similarities(store: Store, slots: np.ndarray, out: np.ndarray, limit: float) -> None:
-    """log H(a, b) - log H(a) - log H(b) of all pairs, within +-limit; record i is alone in ``slots[i]``."""
-    n = out.shape[0]
-    for i in range(n):
-        score(store, i, slots, n, out[i])
-        for j in range(n):
-            out[i, j] = min(max(out[i, j] - store.fresh[i], -limit), limit)
+def conditionals(store: Store, slots: np.ndarray, out: np.ndarray) -> None:
+    """log p(b | a) of all pairs into ``out[b, a]``; record a is alone in ``slots[a]``."""
+    for b in range(out.shape[0]):
+        score(store, b, slots, out.shape[0], out[b])

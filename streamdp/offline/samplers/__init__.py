@@ -7,6 +7,7 @@ Other pairs raise ``ValueError``.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
@@ -49,13 +50,15 @@ class Method(NamedTuple):
         return [move for move in self.climb() if move.serves(prior)]
 
 
-_climber = partial(Permutation, keep=CLIMB, order="projection", width=50)
+_climber = partial(Permutation, keep=CLIMB, order="projection-pair", width=50)
 
 METHODS = {
     "gibbs": Method(lambda: [Gibbs(), LinkGibbs()]),
     "split-merge": Method(lambda: [SplitMerge(3)]),
     "permutation": Method(
-        lambda: [Permutation(keep=CLIMB)], lambda: [_climber(), Permutation(keep=CLIMB, adaptive=True)], True
+        lambda: [Permutation(keep=CLIMB)],
+        lambda: [_climber(), Permutation(keep=CLIMB, burn_in=math.inf)],
+        True,
     ),
     "hybrid": Method(
         lambda: [Gibbs(), SplitMerge(2, scans=3), SequentiallyAllocated(), LinkGibbs()], lambda: [_climber()]

@@ -1,7 +1,11 @@
 """The permutation-augmented sampler (Liang, Jordan and Taskar 2007).
 
 A permutation in which every cluster is a run is drawn given the clustering, then a clustering given the
-permutation, all clusterings into runs being summed over by dynamic programming.
+permutation, all clusterings into runs being summed over by dynamic programming. All of the paper's forms are
+here: the exact program, Metropolis-Hastings, the beam; uniform permutations, Markov Gibbs scans, random
+projections. Ours are two more orders, a refusal where the beam has lost the present clustering, and that
+draws along projections are taken only where the log joint rises. The paper's beta expands log K! at K, and is
+exp psi(K + 1), not exp psi(K).
 """
 
 from __future__ import annotations
@@ -19,19 +23,21 @@ from streamdp.offline.kernels.permutation import (
     FULL,
     Program,
     backward,
+    conditionals,
     draw_order,
     exact,
     forward,
-    similarities,
 )
 from streamdp.offline.kernels.store import FIRST_SLOT, WordStore, prepare
 from streamdp.offline.prepare import Data, new_store
 from streamdp.priors.base import Prior
 
 Form = Literal["exact", "metropolis"]
-Order = Literal["uniform", "markov", "projection"]
+Order = Literal["uniform", "markov", "markov-ratio", "projection", "projection-pair"]
 MOST_EXACT = 2_000
 MOST_MARKOV = 5_000
+MOST_RATIO = 30.0
+"""Nats: the ratio's log weights are no larger and no smaller."""
 
 
 class Permutation(Sampler):
@@ -44,23 +50,25 @@ class Permutation(Sampler):
         2,000). "metropolis": every run is given the same weight, and the draw is accepted or not; O(N^2),
         and with ``keep`` O(N) times the runs kept.
     order
-        "uniform"; "markov": within a cluster, a record tends to be followed by a similar one (N up to
-        5,000); "projection": within a cluster along the line through two of its records. The last does
-        not leave p(z | x) invariant: what it proposes is taken only where the log joint rises, to climb
-        during burn-in.
+        Of the records of a cluster. "uniform". "markov": b follows a with weight p(b | a), as in the paper;
+        "markov-ratio": with weight p(b | a) / p(b), under which short texts do not come first for being
+        short (both: N up to 5,000). "projection": along a random direction, as in the paper, that of texts
+        in the space of their shares of words; "projection-pair": along the line through two of the records.
+        Projections do not leave p(z | x) invariant: what they propose is taken only where the log joint
+        rises, to climb during burn-in.
     keep
         Share of each sum that may be lost to pruning, in [0, 1); 0: nothing is pruned. The draw is then
         refused where the present clustering has itself been pruned, so that p(z | x) stays invariant.
     width
         Most runs under way at a time.
     sharpness
-        Of the Markov order: weights are the exponential of that multiple of log p(a, b) / (p(a) p(b)).
+        Of Markov orders: the power of their weights.
     by_count
         log A(K), shape (N + 1,), in place of the prior's: how the concentration is integrated out, see
         :func:`integrated`.
-    adaptive
-        Take the weight of a run anew from every clustering, rather than from the first: for the burn-in
-        only, since what is drawn then depends on where it comes from.
+    burn_in
+        Rounds at whose mean number of clusters the weight of a run is taken, then to stay as it is; 0: at
+        that of the first clustering; math.inf: never to stay. In these rounds p(z | x) is not invariant.
 
     Notes
     -----
@@ -78,17 +86,18 @@ class Permutation(Sampler):
         width: int = 200,
         sharpness: float = 1.0,
         by_count: np.ndarray | None = None,
-        adaptive: bool = False,
+        burn_in: float = 0,
     ) -> None:
         if form not in get_args(Form) or order not in get_args(Order):
             raise ValueError(f"form must be one of {get_args(Form)}, order one of {get_args(Order)}")
         if not 0.0 <= keep < 1.0 or width < 2:
             raise ValueError("keep must be at least 0 and below 1, width at least 2")
-        if form == "exact" and (keep > 0.0 or order == "projection"):
-            raise ValueError("the exact form neither prunes nor climbs: it is for uniform and Markov orders")
         self.form, self.order, self.keep, self.width = form, order, keep, width
-        self.sharpness, self.by_count, self.adaptive = sharpness, by_count, adaptive
-        self.proposed = self.accepted = self.lost = 0
+        self.sharpness, self.by_count, self.burn_in = sharpness, by_count, burn_in
+        self.climbs, self.markov = order.startswith("projection"), order.startswith("markov")
+        if form == "exact" and (keep > 0.0 or self.climbs):
+            raise ValueError("the exact form neither prunes nor climbs: it is for uniform and Markov orders")
+        self.proposed = self.accepted = self.lost = self._seen = 0
         self.expansion: float | None = None
         self._store: Any | None = None
         self._program: Program | None = None
@@ -114,11 +123,11 @@ class Permutation(Sampler):
             counts = self.by_count
         per_run = 0.0
         draw_order(program, chain.labels, chain.clusters, chain.random)
-        if self.order == "projection":
+        if self.climbs:
             self._project(chain, program)
             by_size, per_run = weights.grown, float(weights.found[chain.clusters])
         else:
-            by_size = weights.grown if self.order == "markov" else weights.grown - log_factorial[sizes]
+            by_size = weights.grown if self.markov else weights.grown - log_factorial[sizes]
             if self.form == "metropolis":
                 per_run = self._expand(counts, chain.clusters)
         program = self._forward(by_size, per_run)
@@ -127,11 +136,11 @@ class Permutation(Sampler):
             exact(program, counts, chain.random)
             self._take(chain)
             return n
-        if not program.counters.current and self.order != "projection":
+        if not program.counters.current and not self.climbs:
             self.lost += 1
             return n
         clusters = backward(program, chain.random)
-        if self.order == "projection":
+        if self.climbs:
             if counts[clusters] > -math.inf:  # a finite mixture has no more components
                 self._climb(chain)
             return n
@@ -142,12 +151,13 @@ class Permutation(Sampler):
         return n
 
     def _expand(self, counts: np.ndarray, clusters: int) -> float:
-        """log weight of a run: the slope of log A at the number of clusters of the first call."""
-        if self.expansion is None or self.adaptive:
-            k = min(max(clusters, 1), len(counts) - 2)
-            self.expansion = float(counts[k + 1] - counts[k]) if len(counts) > 2 else 0.0
-            if not math.isfinite(self.expansion):
-                self.expansion = float(counts[k] - counts[k - 1])
+        """log weight of a run: the slope of log A at the mean K so far, of the CRP log alpha - psi(K + 1)."""
+        if self.expansion is None or self.proposed < self.burn_in:
+            self._seen += clusters
+            possible = counts[1:][np.isfinite(counts[1:])]
+            slopes = np.diff(possible) if len(possible) > 1 else np.zeros(1)
+            mean = self._seen / (self.proposed + 1)
+            self.expansion = float(np.interp(mean, 1.5 + np.arange(len(slopes)), slopes))
         return self.expansion
 
     def _take(self, chain: Chain) -> None:
@@ -165,19 +175,28 @@ class Permutation(Sampler):
             chain.set_labels(kept)
 
     def _project(self, chain: Chain, program: Program) -> None:
-        """Order each cluster along the line through two of its records."""
+        """Order each cluster along a direction: a random one, or that from one of its records to another."""
         random, store = chain.generator(), chain.store
         order, bounds = program.order, program.bounds
-        weight = np.zeros(len(store.length) if isinstance(store, WordStore) else 0)
+        worded = isinstance(store, WordStore)
+        direction = np.zeros(len(store.length) if worded else store.vectors.shape[1])
         for k in range(chain.clusters):
             members = order[bounds[k] : bounds[k + 1]].copy()
             if len(members) < 3:
                 continue
-            i, j = random.choice(members, 2, replace=False)
-            if isinstance(store, WordStore):
-                heights = _contrast(store, members, int(i), int(j), weight)
+            if self.order == "projection":
+                direction = random.standard_normal(len(direction))
             else:
-                heights = store.vectors[members] @ (store.vectors[i] - store.vectors[j])
+                i, j = random.choice(members, 2, replace=False)
+                if worded:
+                    direction[:] = 0.0
+                    _add_shares(store, int(i), 1.0, direction)
+                    _add_shares(store, int(j), -1.0, direction)
+                else:
+                    direction = store.vectors[i] - store.vectors[j]
+            heights = (
+                _mean_of_words(store, members, direction) if worded else store.vectors[members] @ direction
+            )
             order[bounds[k] : bounds[k + 1]] = members[np.argsort(heights, kind="stable")]
 
     def _forward(self, by_size: np.ndarray, per_run: float) -> Program:
@@ -207,7 +226,7 @@ class Permutation(Sampler):
             raise ValueError(f"the exact form is for up to {MOST_EXACT} records, not {n}")
         width = n + 1 if self.keep == 0.0 else min(self.width, n + 1)
         similarity = np.zeros((0, 0))
-        if self.order == "markov":
+        if self.markov:
             similarity = self._similarity(chain)
         self._store = new_store(
             chain.data, chain.likelihood, chain.base, capacity=width + FIRST_SLOT, places=width
@@ -236,24 +255,28 @@ class Permutation(Sampler):
         slots = np.arange(FIRST_SLOT, FIRST_SLOT + n)
         enter_alone(store, slots)
         similarity = np.zeros((n, n))
-        similarities(store, slots, similarity, 30.0 / max(self.sharpness, 1e-9))
-        return similarity * self.sharpness
+        conditionals(store, slots, similarity)
+        if self.order == "markov-ratio":
+            similarity -= store.fresh[:n, np.newaxis]
+        similarity *= self.sharpness
+        return similarity if self.order == "markov" else np.clip(similarity, -MOST_RATIO, MOST_RATIO)
 
 
-def _contrast(records: WordStore, members: np.ndarray, i: int, j: int, weight: np.ndarray) -> np.ndarray:
-    """Share of tokens by which records are nearer to record i than to record j; ``weight`` is scratch."""
-    for record, sign in ((i, 1.0), (j, -1.0)):
-        place = slice(records.offsets[record], records.offsets[record + 1])
-        counts = records.counts[place]
-        weight[records.words[place]] += sign * counts / max(counts.sum(), 1)
+def _add_shares(records: WordStore, i: int, sign: float, shares: np.ndarray) -> None:
+    """Add the share that each word has of a record."""
+    place = slice(records.offsets[i], records.offsets[i + 1])
+    counts = records.counts[place]
+    shares[records.words[place]] += sign * counts / max(counts.sum(), 1)
+
+
+def _mean_of_words(records: WordStore, members: np.ndarray, direction: np.ndarray) -> np.ndarray:
+    """A record's shares of words along a direction, shape (members,)."""
     lengths = np.diff(records.offsets)[members]
     starts = np.concatenate([[0], np.cumsum(lengths)[:-1]])
     places = np.repeat(records.offsets[members] - starts, lengths) + np.arange(lengths.sum())
     rows = np.repeat(np.arange(len(members)), lengths)
     counts = records.counts[places]
-    heights = np.bincount(rows, counts * weight[records.words[places]], len(members))
-    for record in (i, j):
-        weight[records.words[records.offsets[record] : records.offsets[record + 1]]] = 0.0
+    heights = np.bincount(rows, counts * direction[records.words[places]], len(members))
     return np.asarray(heights / np.maximum(np.bincount(rows, counts, len(members)), 1.0))
 
 
