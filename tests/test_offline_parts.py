@@ -173,7 +173,7 @@ def test_left_to_right_against_enumeration() -> None:
     train, test = problem.data.take(np.arange(3)), problem.data.take(np.arange(3, 6))
     for prior in (*EXCHANGEABLE.values(), ORDERED["uniform"]):
         exact = [total(prior, n + 1) - total(prior, n) for n in (3, 4, 5)]
-        for resample in (False, True) if prior.exchangeable else (False,):
+        for resample in (False, True):
             estimate = left_to_right(
                 train, np.array(first), test, problem.likelihood, prior, particles=4000, resample=resample
             )

@@ -7,21 +7,19 @@ import math
 import numpy as np
 from msgspec.structs import replace
 
-from streamdp.kernels.jit import entry, kernel
+from streamdp.kernels.jit import entry
 from streamdp.likelihoods import Likelihood
 from streamdp.offline.chain import Chain
-from streamdp.offline.kernels.allocation import Allocation, enter, leave, leave_all, take_slot
-from streamdp.offline.kernels.rng import draw_log, new_random
+from streamdp.offline.kernels.allocation import Allocation, enter, leave_all, take_slot
+from streamdp.offline.kernels.rng import draw_log
 from streamdp.offline.kernels.store import Store, score
 from streamdp.offline.prepare import Data
-from streamdp.priors import by_order
+from streamdp.offline.samplers.gibbs import Gibbs, sweep
 from streamdp.priors.base import Prior, Weights
 
-NEXT = 0
 
-
-@kernel
-def _place(store: Store, allocation: Allocation, prior: Weights, random: np.ndarray, i: int) -> float:
+@entry
+def place(store: Store, allocation: Allocation, prior: Weights, random: np.ndarray, i: int) -> float:
     """Draw the cluster of a record that is in none; log p(x_i | the records that are in one)."""
     n, weights = allocation.counters.active, allocation.weights
     score(store, i, allocation.active, n, weights)
@@ -40,37 +38,6 @@ def _place(store: Store, allocation: Allocation, prior: Weights, random: np.ndar
     return math.log(mass) + top - math.log(norm)
 
 
-@entry
-def evaluate_left_to_right(
-    store: Store,
-    allocation: Allocation,
-    prior: Weights,
-    random: np.ndarray,
-    first: int,
-    resample: bool,
-    out: np.ndarray,
-    state: np.ndarray,
-) -> bool:
-    """One particle: log p(x_i | earlier ones) of records ``first`` .. N - 1 into ``out``.
-
-    False where a free slot is wanted first; ``state[NEXT]`` is the record to go on with.
-    """
-    n = allocation.labels.shape[0]
-    while state[NEXT] < n:
-        if allocation.counters.free < 1:
-            return False
-        i = state[NEXT]
-        if resample:
-            for earlier in range(first, i):
-                leave(store, allocation, earlier)
-                _place(store, allocation, prior, random, earlier)
-        out[i - first] = _place(store, allocation, prior, random, i)
-        state[NEXT] += 1
-    for i in range(first, n):
-        leave(store, allocation, i)
-    return True
-
-
 def left_to_right(
     train: Data,
     labels: np.ndarray,
@@ -86,7 +53,8 @@ def left_to_right(
     """log P(x_d | x_<d, train) of every test record, shape (D,), in nats; their sum is the evaluation.
 
     The clusters of the training records are given; those of earlier test records are drawn anew before
-    each record, in every particle (Wallach, Murray, Salakhutdinov and Mimno 2009, algorithm 3).
+    each record, in every particle (Wallach, Murray, Salakhutdinov and Mimno 2009, algorithm 3): given the
+    order of those so far under the uniform process (Wallach, Jensen, Dicker and Heller 2010, eq. 18).
     ``ValueError`` for a prior that is not served.
 
     Parameters
@@ -96,7 +64,7 @@ def left_to_right(
     test
         Records to come, in their order.
     likelihood, prior
-        The model: an exchangeable prior, or the uniform process without ``resample``.
+        The model: an exchangeable prior, or the uniform process.
     particles
         Over how many draws probabilities are averaged.
     resample
@@ -110,22 +78,20 @@ def left_to_right(
     if particles < 1:
         raise ValueError(f"particles must be at least 1, not {particles}")
     data = replace(Data.concatenate([train, test]), times=None)
-    if not (prior.exchangeable or (by_order(prior) is not None and not resample)):
-        raise ValueError(
-            "held-out evaluation is for exchangeable priors, and for the uniform process without resampling"
-        )
+    if not Gibbs.serves(prior):
+        raise ValueError(f"held-out evaluation is for {Gibbs.needs}, not for {type(prior).__name__}")
     weights = prior.tables(data.size)
     anywhere = np.full(test.size, labels[0] if len(labels) else 0)  # they leave before anything is asked
     chain = Chain(data, likelihood, prior, np.concatenate([labels, anywhere]), seed=seed, base=base)
     leave_all(chain.store, chain.allocation, train.size)
-    random = new_random(seed)
     logs = np.zeros((particles, test.size))
     for p in range(particles):
-        state = np.array([train.size])
-        while not evaluate_left_to_right(
-            chain.store, chain.allocation, weights, random, train.size, resample, logs[p], state
-        ):
+        for i in range(train.size, data.size):
+            if resample:
+                sweep(chain, np.arange(train.size, i), i)
             chain.more_room()
+            logs[p, i - train.size] = place(chain.store, chain.allocation, weights, chain.random, i)
+        leave_all(chain.store, chain.allocation, train.size)
     if resample:
         return _log_mean(logs)
     return np.diff(_log_mean(np.cumsum(logs, axis=1)), prepend=0.0)

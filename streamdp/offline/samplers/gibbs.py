@@ -33,6 +33,7 @@ class Founders(NamedTuple):
     shift: np.ndarray  # float64[C] scratch: what a slot gains when an earlier record becomes its first
     closed: int  # clusters founded beside those in use, before all records
     concentration: float
+    records: int  # that are in a cluster, or are drawn; those after them wait
 
 
 @kernel
@@ -69,7 +70,7 @@ def find_founders(allocation: Allocation, founders: Founders) -> None:
         slot = allocation.active[j]
         founders.first[slot] = BEFORE if is_held(allocation, slot) else NOBODY
     n = 0
-    for i in range(allocation.labels.shape[0]):
+    for i in range(founders.records):
         slot = allocation.labels[i]
         if founders.first[slot] == NOBODY:
             founders.first[slot] = i
@@ -105,7 +106,7 @@ def _shifts(allocation: Allocation, founders: Founders, i: int) -> float:
         total += (f - last) * math.log((before + p) / (before + p + 1.0))
         founders.shift[allocation.labels[f]] = total
         last = f
-    rest = allocation.labels.shape[0] - 1 - last
+    rest = founders.records - 1 - last
     return total + rest * math.log((before + n) / (before + n + 1.0))
 
 
@@ -146,8 +147,8 @@ def _redraw(prior: Weights, store: Store, allocation: Allocation, random: np.nda
     choose(store, allocation, random, i, old)
 
 
-def sweep(chain: Chain, order: np.ndarray) -> None:
-    """Draw the clusters of some records anew, in this order."""
+def sweep(chain: Chain, order: np.ndarray, records: int | None = None) -> None:
+    """Draw the clusters of some records anew, in this order; of the first ``records``, if the rest wait."""
     ordered = by_order(chain.prior)
 
     def given() -> Weights | Founders:
@@ -157,7 +158,8 @@ def sweep(chain: Chain, order: np.ndarray) -> None:
         capacity = len(chain.allocation.free)
         first, ascending = np.zeros(capacity, np.int64), np.zeros(capacity, np.int64)
         closed = 0 if chain.anchors is None else chain.anchors.closed
-        founders = Founders(first, ascending, np.zeros(capacity), closed, ordered.concentration)
+        present = chain.size if records is None else records
+        founders = Founders(first, ascending, np.zeros(capacity), closed, ordered.concentration, present)
         find_founders(chain.allocation, founders)
         return founders
 
