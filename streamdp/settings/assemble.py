@@ -312,4 +312,7 @@ def _refuse_unused(settings: Settings, names: Iterable[str], meant: Iterable[str
         if name in names and name not in meant and getattr(settings, name) is not None:
             default = settings.__struct_defaults__[settings.__struct_fields__.index(name)]
             if default is None:
-                raise ConfigError(f"{name} has no meaning with {why}: leave it out, or choose another")
+                kinds = [(LIKELIHOODS, kind) for kind in LIKELIHOODS] + [(PRIORS, kind) for kind in PRIORS]
+                serve = ", ".join(kind for known, kind in kinds if name in find(known, kind).settings)
+                other = f"another ({serve})" if serve else "another"
+                raise ConfigError(f"{name} has no meaning with {why}: leave it out, or choose {other}")
