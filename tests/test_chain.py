@@ -346,12 +346,6 @@ UNFIT: list[tuple[str, Data, Any, str]] = [
         lk.HierarchicalDirichlet(base_concentration=2.0, base=(0.5, 0.5)),
         "must give every word",
     ),
-    (
-        "documents of their own",
-        words(([0], [1])),
-        lk.HierarchicalDirichlet(base_concentration=2.0, document_beta=1.0),
-        "document_beta must be None",
-    ),
 ]
 
 

@@ -86,11 +86,6 @@ def test_removing_words_that_are_not_there(members: list[Any], gone: Any, messag
     assert statistics == case.of(members)
 
 
-def test_document_level_has_no_marginal() -> None:
-    with pytest.raises(ValueError, match="document_beta"):
-        log_marginal(HierarchicalDirichlet(document_beta=1.0), WordStatistics(), BASE)
-
-
 @pytest.mark.parametrize("family", [HierarchicalDirichlet(), HierarchicalPitmanYor(), DirichletMultinomial()])
 def test_a_missing_base_is_told(family: Any) -> None:
     with pytest.raises(ValueError, match="base"):

@@ -76,6 +76,11 @@ class Likelihood(ABC):
         """The family of what is a vector of each record: of all of it, of a part, or None."""
         return None
 
+    @property
+    def ordered(self) -> bool:
+        """Whether log H of a cluster depends on the order of its records."""
+        return False
+
     @abstractmethod
     def terms(self) -> Any:
         """What the stream's kernels read: a named tuple, whose class says which kernels are meant."""

@@ -16,6 +16,7 @@ from streamdp.likelihoods.words import (
     base_measure,
     count_word,
     gain,
+    in_order,
     learn,
     log_gamma_table,
     shape_of,
@@ -40,6 +41,16 @@ class DirichletSetTerms(NamedTuple):
 
     tokens: np.ndarray  # float64[tokens + 1] log Gamma(b1 + n)
     mass: np.ndarray  # float64[V] b1 p_w
+
+
+class DocumentSetTerms(NamedTuple):
+    """The same, with a document level."""
+
+    tokens: np.ndarray
+    mass: np.ndarray
+    concentration: float
+    inverse_document_beta: float
+    length: np.ndarray  # float64[tokens + 1] sum of log(1 + t / beta) for t below
 
 
 @dataclass(frozen=True)
@@ -67,7 +78,13 @@ class HierarchicalDirichlet(SharedBase):
     Notes
     -----
     Wallach, Jensen, Dicker and Heller 2010, eqs. 13-17, the base measure being learned from tokens and
-    the same for all clusterings.
+    the same for all clusterings. Of N_w|d tokens of the word w among the N_d before it in the record, one has
+
+        (N_w|d + beta (N_w|c + b1 p_w) / (N_c + b1)) / (N_d + beta)
+
+    with beta = ``document_beta``. They count in the cluster, too (the paper's maximal paths), so that log H
+    depends on the order of a cluster's records: it is that of a set in which they come. A record's words
+    that occur once come first. The paper draws each record as if it came last, under no fixed p(x | z).
     """
 
     base_concentration: float = 100.0
@@ -78,7 +95,7 @@ class HierarchicalDirichlet(SharedBase):
         "document_beta": "document_beta",
         **SETTINGS,
     }
-    drawn = ("base_concentration",)
+    drawn = ("base_concentration", "document_beta")
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -103,18 +120,32 @@ class HierarchicalDirichlet(SharedBase):
         """Tokens."""
         return by_word
 
-    def set_terms(self, by_word: np.ndarray, by_record: np.ndarray, base: Any = None) -> DirichletSetTerms:
-        """What the kernels read of a set; ``ValueError`` with a document level."""
-        if self.document_beta is not None:
-            raise ValueError(
-                "document_beta must be None for a set: with it there is no log marginal, the records are "
-                "not exchangeable and word counts do not determine it"
-            )
-        b1 = self.base_concentration
-        tokens = log_gamma_table(b1, int(by_word.sum()) + 1)
-        return DirichletSetTerms(tokens, b1 * self.base_of(by_word, by_record, base))
+    @property
+    def ordered(self) -> bool:
+        """Whether there is a document level."""
+        return self.document_beta is not None
 
-    def mass_beyond_one(self, terms: DirichletSetTerms) -> float:
+    def set_terms(
+        self, by_word: np.ndarray, by_record: np.ndarray, base: Any = None
+    ) -> DirichletSetTerms | DocumentSetTerms:
+        """What the kernels read of a set."""
+        b1, most = self.base_concentration, int(by_word.sum()) + 1
+        tokens, mass = log_gamma_table(b1, most), b1 * self.base_of(by_word, by_record, base)
+        if self.document_beta is None:
+            return DirichletSetTerms(tokens, mass)
+        inverse = 1.0 / self.document_beta
+        length = np.append(0.0, np.cumsum(np.log1p(inverse * np.arange(most - 1))))
+        return DocumentSetTerms(tokens, mass, float(b1), inverse, length)
+
+    def upper_bounds(
+        self, terms: Any, offsets: np.ndarray, words: np.ndarray, counts: np.ndarray
+    ) -> np.ndarray:
+        """With a document level, 0: that of any record after those of S."""
+        if self.ordered:
+            return np.diff(offsets) * self.mass_beyond_one(terms)
+        return super().upper_bounds(terms, offsets, words, counts)
+
+    def mass_beyond_one(self, terms: DirichletSetTerms | DocumentSetTerms) -> float:
         """log of by how much the base measure sums to more than one, at least 0."""
         return math.log(max(float(terms.mass.sum()) / self.base_concentration, 1.0))
 
@@ -141,14 +172,39 @@ def _learn(
             count_word(learned, words[i], counts[i])
 
 
-@whole.of(DirichletSetTerms)
-def _whole(terms: DirichletSetTerms, tokens: int, types: int) -> float:
+@whole.of(DirichletSetTerms, DocumentSetTerms)
+def _whole(terms: DirichletSetTerms | DocumentSetTerms, tokens: int, types: int) -> float:
     return terms.tokens[0] - terms.tokens[tokens]
 
 
-@gain.of(DirichletSetTerms)
-def _gain(terms: DirichletSetTerms, word: int, count: int, held: int) -> float:
+@gain.of(DirichletSetTerms, DocumentSetTerms)
+def _gain(terms: DirichletSetTerms | DocumentSetTerms, word: int, count: int, held: int) -> float:
     total = 0.0
     for j in range(count):
         total += math.log(terms.mass[word] + (held + j))
     return total
+
+
+@in_order.of(DocumentSetTerms)
+def _in_order(
+    terms: DocumentSetTerms,
+    words: np.ndarray,
+    counts: np.ndarray,
+    first: int,
+    last: int,
+    tokens: int,
+    held: np.ndarray,
+) -> float:
+    # p = (n_kw + b1 p_w) / (n_k + b1) becomes p (1 + r / (beta p)) / (1 + t / beta) at the r-th repetition
+    # of a word, after t tokens of the record
+    length, total = 0, 0.0
+    for p in range(first, last):
+        length += counts[p] == 1
+    for p in range(first, last):
+        for r in range(1, counts[p]):
+            mass = tokens + length + r + terms.concentration
+            total += math.log1p(
+                terms.inverse_document_beta * r * mass / (held[words[p]] + r + terms.mass[words[p]])
+            )
+        length += counts[p] if counts[p] > 1 else 0
+    return total - terms.length[length]

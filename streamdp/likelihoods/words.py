@@ -124,6 +124,17 @@ def is_type(terms: Any, word: int) -> bool:
 is_type.otherwise(lambda terms, word: True)
 
 
+@generic
+def in_order(
+    terms: Any, words: np.ndarray, counts: np.ndarray, first: int, last: int, tokens: int, held: np.ndarray
+) -> float:
+    """What the order of a cluster's records adds to log H by a record: the words first .. last - 1.
+
+    ``tokens`` is how many the records before it have, ``held`` how many of each word. For an ordered family.
+    """
+    raise NotImplementedError
+
+
 @entry
 def _invert_base(
     family: Any, learned: Learned, words: np.ndarray, counts: np.ndarray, inverse: np.ndarray
@@ -211,7 +222,10 @@ class BagFamily(Likelihood):
         return np.asarray(table[tokens] - np.bincount(rows, table[counts], n))
 
     def log_marginal(self, records: Sequence[Words], base: Any = None) -> float:
-        """log H of records as one cluster, as of a set; ``base``: None: learned from them, if at all."""
+        """log H of records as one cluster, as of a set; ``base``: None: learned from them, if at all.
+
+        Of an ordered family, as they come.
+        """
         words = np.concatenate([NO_WORDS, *(x[0] for x in records)]).astype(np.int32)
         counts = np.concatenate([NO_WORDS, *(x[1] for x in records)]).astype(np.int32)
         by_record, by_word = np.bincount(words), np.bincount(words, counts).astype(np.int64)
@@ -220,7 +234,12 @@ class BagFamily(Likelihood):
         terms, held = self.set_terms(by_word, by_record, base), np.flatnonzero(by_word)
         typed = [w for w in held if is_type(terms, w)]
         total = whole(terms, int(by_word[typed].sum()), len(typed))
-        return float(total + math.fsum(gain(terms, w, by_word[w], 0) for w in held))
+        total += math.fsum(gain(terms, w, by_word[w], 0) for w in held)
+        before = np.zeros(len(by_word), np.int64)
+        for x in records if self.ordered else ():
+            total += in_order(terms, *x, 0, len(x[0]), int(before.sum()), before)
+            np.add.at(before, *x)
+        return float(total)
 
     @abstractmethod
     def upper_bounds(

@@ -232,6 +232,8 @@ class Search:
 
     def __init__(self, data: Data, likelihood: Likelihood, prior: Prior, options: Options) -> None:
         options.check(prior)
+        if likelihood.ordered and (options.order != "given" or options.score == "replica"):
+            raise ValueError("with a document level A* takes the records in the order given, and no replicas")
         score, base, self.until = options.score, options.base, options.until
         self.bound, self.limit = options.queue, options.max_states or NO_LIMIT
         self.store = new_store(data, likelihood, base)

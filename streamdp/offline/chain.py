@@ -251,7 +251,8 @@ def _check_clusters(prior: Prior, clusters: int) -> None:
 
 def _same_records(a: Likelihood, b: Likelihood) -> bool:
     """Whether two likelihoods keep records and statistics in the same form."""
-    form = [(type(x), *(getattr(x, name, None) for name in ("dimension", "forget"))) for x in (a, b)]
+    names = "dimension", "forget", "ordered"
+    form = [(type(x), *(getattr(x, name, None) for name in names)) for x in (a, b)]
     return form[0] == form[1]
 
 

@@ -12,6 +12,7 @@ from streamdp.likelihoods import BagFamily, Categorical, Likelihood, VectorFamil
 from streamdp.likelihoods.words import SharedBase
 from streamdp.offline.anchors import Anchors
 from streamdp.offline.kernels import beside as _beside_words  # noqa: F401 - it implements what is done
+from streamdp.offline.kernels import documents as _documents  # noqa: F401 - it implements what is done
 from streamdp.offline.kernels import vectors as _vectors  # noqa: F401 - it implements what is done
 from streamdp.offline.kernels import words as _words  # noqa: F401 - to a store, and so does this
 from streamdp.offline.kernels.store import Store, VectorStore, WordStore, vector_store, word_store
@@ -62,13 +63,18 @@ def new_store(
     if not isinstance(likelihood, BagFamily):
         raise ValueError(f"{name} is neither a family of words nor of vectors")
     _check_words(data)
+    if likelihood.ordered and (anchors is not None or places is not None):
+        raise ValueError(
+            "with a document level the order of all records counts: hybrid, gibbs, split-merge, beam, astar "
+            "serve; permutations, and a refinement beside older records, need document_beta None"
+        )
     beside = _beside(data, likelihood, capacity, anchors)
     if anchors is not None:
         data = Batch.concatenate([replace(data, vectors=None), anchors.words])
     offsets, words = np.ascontiguousarray(data.offsets, np.int64), np.ascontiguousarray(data.words, np.int32)
     counts = np.ascontiguousarray(data.counts, np.int32)
     terms = _bag_terms(likelihood, offsets, words, counts, base)
-    return word_store(terms, offsets, words, counts, capacity, places, beside)
+    return word_store(terms, offsets, words, counts, capacity, places, beside, ordered=likelihood.ordered)
 
 
 def _beside(data: Data, likelihood: BagFamily, capacity: int, anchors: Anchors | None) -> VectorStore | None:

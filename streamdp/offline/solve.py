@@ -52,7 +52,9 @@ STARTS: dict[str, Callable[[Chain], None]] = {
 
 def _climbing(problem: Problem, plan: Plan) -> list[Move]:
     """Moves of the first half of a budget alone, which need not leave the posterior as it is."""
-    return [] if problem.anchors or problem.corrected else METHODS[plan.method].climbing(problem.prior)
+    # permutations take records in any order
+    without = problem.anchors or problem.corrected or (problem.likelihood.ordered and plan.method == "hybrid")
+    return [] if without else METHODS[plan.method].climbing(problem.prior)
 
 
 def _drawing(problem: Problem, plan: Plan) -> list[Move]:

@@ -57,11 +57,26 @@ class WordStore(NamedTuple):
     bag_words: Annotated[np.ndarray, of(np.int32, "words")]  # its distinct words
     bag_counts: Annotated[np.ndarray, of(np.int32, "words")]  # their tokens
     counters: Annotated[Counters, one("bag_types bag_tokens")]  # distinct words of the group, and tokens
-    beside: Any = NO_VECTORS  # the vectors beside them, a VectorStore
+    beside: Any = NO_VECTORS  # the vectors beside them, a VectorStore, or Documents
 
 
 class BesideStore(WordStore):
     """Word counts with a vector beside them; NaN where a record has none."""
+
+    __slots__ = ()
+
+
+class Documents(NamedTuple):
+    """Where the records of an ordered family are."""
+
+    slot: Annotated[np.ndarray, ints("records", fill=-1)]  # of a record, -1 while it is in none
+    grouped: Annotated[np.ndarray, ints("records")]  # 1 for those of the group
+    in_order: Annotated[np.ndarray, reals("slots")]  # what the order of the records adds to log H
+    held: Annotated[np.ndarray, ints("words")]  # scratch: tokens so far
+
+
+class DocumentStore(WordStore):
+    """Word counts of an ordered family; a record is in one slot at a time."""
 
     __slots__ = ()
 
@@ -90,10 +105,12 @@ def word_store(
     capacity: int,
     places: int | None = None,
     beside: VectorStore | None = None,
+    *,
+    ordered: bool = False,
 ) -> WordStore:
     """Word counts, and ``capacity`` slots; to be prepared.
 
-    ``beside`` are the vectors of the records.
+    ``beside`` are the vectors of the records; ``ordered``: whether the family is.
 
     A record may be in one slot at a time, or where ``places`` is given in several, as long as no more
     than that many slots hold any word.
@@ -104,6 +121,8 @@ def word_store(
     np.cumsum(room if places is None else np.full(vocabulary, places), out=start[1:])
     sizes = {"records": len(offsets) - 1, "slots": capacity, "words": vocabulary, "places": int(start[-1])}
     given = {"terms": terms, "offsets": offsets, "words": words, "counts": counts, "start": start}
+    if ordered:
+        return made(DocumentStore, sizes, **given, beside=made(Documents, sizes))
     vectors = NO_VECTORS if beside is None else beside
     return made(WordStore if beside is None else BesideStore, sizes, **given, beside=vectors)
 
