@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -28,7 +28,9 @@ from streamdp.likelihoods import (
     NormalInverseGamma,
     NormalInverseWishart,
     VonMisesFisher,
+    WordFamily,
 )
+from streamdp.likelihoods.vectors import NormalFamily
 from streamdp.offline import astar as astar_module
 from streamdp.offline.astar import AStarResult, Options, Search, astar
 from streamdp.offline.prepare import Data, log_coefficients
@@ -487,17 +489,54 @@ def test_counts_of_a_search() -> None:
     assert (int(counters.enqueued), int(counters.expanded)) == (sum(bell), sum(bell[:-1]))
 
 
-def after(case: Instance, members: Prefix, i: int, copies: int) -> float:
-    """log H(x_i | members and that many copies of x_i)."""
-    grown = (*members, *[i] * copies)
-    return case.log_h((*grown, i)) - case.log_h(grown)
+def after(case: Instance, members: Prefix, i: int) -> float:
+    """log H(x_i | members)."""
+    return case.log_h((*members, i)) - case.log_h(members)
+
+
+def length(case: Instance, i: int) -> float:
+    """Of a record, where a multiple of it is a record, too."""
+    if isinstance(case.likelihood, WordFamily):
+        return float(np.linalg.norm(case.records[i][1]))
+    return float(np.linalg.norm(case.records[i])) if isinstance(case.likelihood, NormalFamily) else 1.0
+
+
+def scaled(case: Instance, i: int, largest: float) -> Any:
+    """The record stretched to that length; of words whole counts."""
+    if not length(case, i):
+        return case.records[i]
+    factor = largest / length(case, i)
+    if not case.likelihood.sparse:
+        return factor * np.asarray(case.records[i], dtype=float)
+    words, counts = case.records[i]
+    return words, np.array([int(factor * count + 0.5) for count in counts], np.int32)
+
+
+def after_copies(case: Instance, members: Prefix, i: int, copy: Any, copies: int) -> float:
+    """log H(x_i | members and copies)."""
+    without, joined = empty(case.likelihood), empty(case.likelihood)
+    for statistics in (without, joined):
+        for record in [*(case.records[m] for m in members), *[copy] * copies]:
+            add(case.likelihood, statistics, record)
+    add(case.likelihood, joined, case.records[i])
+    return log_marginal(case.likelihood, joined, case.base) - log_marginal(
+        case.likelihood, without, case.base
+    )
+
+
+def replica_of(case: Instance, members: Prefix, i: int, rest: Sequence[int]) -> float:
+    """The most that a record adds to a cluster as copies of it are added while that helps."""
+    copy = scaled(case, i, max(length(case, j) for j in rest))
+    values = [after_copies(case, members, i, copy, copies) for copies in range(len(rest))]
+    falls = [n for n in range(1, len(rest)) if values[n] <= values[n - 1]]
+    return values[falls[0] - 1] if falls else values[-1]
 
 
 def replica(case: Instance, prefix: Prefix) -> float:
     """Daume 2007, section 3.3."""
     rest = range(len(prefix), case.size)
     choices = [*clusters(prefix), ()]
-    return math.fsum(max(after(case, members, i, len(rest) - 1) for members in choices) for i in rest)
+    return math.fsum(max(replica_of(case, members, i, rest) for members in choices) for i in rest)
 
 
 def predictive(case: Instance, prefix: Prefix) -> float:
@@ -511,7 +550,7 @@ def predictive(case: Instance, prefix: Prefix) -> float:
     total = 0.0
     for i in range(n, case.size):
         total += math.log(
-            math.fsum(p * math.exp(after(case, m, i, 0)) for p, m in zip(shares, [*members, ()], strict=True))
+            math.fsum(p * math.exp(after(case, m, i)) for p, m in zip(shares, [*members, ()], strict=True))
         )
     return total
 
@@ -530,6 +569,61 @@ def test_look_aheads_equal_their_definition(
             ahead = states.tree.f[node] - plain.tree.f[without[prefix]]
             assert ahead == pytest.approx(look(case, prefix), rel=1e-7, abs=1e-6)
             assert states.tree.g[node] == pytest.approx(plain.tree.g[without[prefix]], abs=1e-8)
+
+
+def on_a_line(points: Sequence[float], concentration: float) -> Instance:
+    """Unit variance about centres of variance 100."""
+    records = [np.array([x]) for x in points]
+    likelihood = Gaussian(1, variance=1.0, mean_variance=100.0)
+    return Instance(likelihood, records, CRP(concentration), None, list(range(len(points))), None)
+
+
+def test_a_record_may_add_more_than_after_copies_of_itself() -> None:
+    # with 6 the cluster's mean is near -.1; a copy of -.1, stretched to the length of 6, lies at -6
+    case = on_a_line([-5.0, 6.0, -0.1], 1.0)
+    expected = max(replica_of(case, members, 2, (1, 2)) for members in ((0,), ()))
+    assert expected == pytest.approx(-3.226548, abs=1e-6)
+    assert after(case, (0, 1), 2) == pytest.approx(-1.240046, abs=1e-6)
+    assert after(case, (0, 1), 2) <= -np.diff(case.search().heuristic.ahead)[2]
+
+
+def test_copies_are_no_bound() -> None:
+    case = on_a_line([-3.0, 3.0, *[0.1] * 6, 9.0], 5.0)
+    best, found = case.solve(), case.solve(score="replica")
+    assert best.proved
+    assert best.labels.tolist() == [0, 1, *[2] * 6, 3]
+    assert found.labels.tolist() == [*[0] * 8, 1]
+    assert best.log_joint - found.log_joint == pytest.approx(3.928088, abs=1e-6)
+
+
+def of_sizes(sizes: Sequence[int], concentration: float) -> float:
+    """log P of the counts of clusters of these sizes."""
+    labels = np.repeat(np.arange(len(sizes)), sizes)
+    return astar_module.log_count_prior(CRP(concentration), labels)
+
+
+def with_one_more(sizes: Sequence[int]) -> list[tuple[int, ...]]:
+    """Where the next record may go: a cluster of its own, or any other."""
+    joined = [(*sizes[:k], sizes[k] + 1, *sizes[k + 1 :]) for k in range(len(sizes))]
+    return [(*sizes, 1), *joined]
+
+
+def test_a_greedy_completion_of_the_counts_is_not_the_best() -> None:
+    concentration, size = 3.0, 7
+    greedy, reached = (1,), {(1,)}
+    for _ in range(size - 1):  # as many steps as records are left
+        greedy = max(with_one_more(greedy), key=lambda sizes: of_sizes(sizes, concentration))
+        reached = {tuple(sorted(more)) for sizes in reached for more in with_one_more(sizes)}
+    best = max(reached, key=lambda sizes: of_sizes(sizes, concentration))
+    assert (tuple(sorted(greedy)), best) == ((1, 1, 1, 2, 2), (1, 1, 2, 3))
+    gap = of_sizes(best, concentration) - of_sizes(greedy, concentration)
+    assert gap == pytest.approx(math.log(4 / 3))
+
+
+def test_the_largest_cluster_may_grow_too_soon() -> None:
+    # growing the largest gains more than a new cluster does, and less than a second pair
+    new, second_pair, largest = (1, 1, 1, 2, 1), (1, 1, 2, 2), (1, 1, 1, 3)
+    assert of_sizes(new, 1.0) < of_sizes(largest, 1.0) < of_sizes(second_pair, 1.0)
 
 
 def test_singletons_as_a_look_ahead() -> None:

@@ -10,7 +10,8 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from streamdp.kernels.rows import grown
-from streamdp.likelihoods import BagFamily, Likelihood, VectorFamily
+from streamdp.likelihoods import BagFamily, Likelihood, VectorFamily, WordFamily
+from streamdp.likelihoods.vectors import NormalFamily
 from streamdp.offline.chain import canonical
 from streamdp.offline.kernels.allocation import fill, new_allocation
 from streamdp.offline.kernels.astar import (
@@ -65,14 +66,27 @@ def log_count_prior(prior: Prior, labels: np.ndarray) -> float:
     return total - math.fsum(math.lgamma(m + 1) for m in cluster_sizes(sizes))
 
 
-def with_long_tables(store: Store, likelihood: Likelihood, base: np.ndarray | None) -> Store:
-    """The same with tables for clusters that N copies of the longest record join; to be prepared."""
+def lengths_of(data: Data, likelihood: Likelihood) -> np.ndarray:
+    """The Euclidean lengths of the records; ones where a multiple of a record is none, as of unit vectors."""
+    if isinstance(likelihood, NormalFamily) and data.vectors is not None:
+        lengths: np.ndarray = np.linalg.norm(data.vectors, axis=1)
+        return lengths
+    if isinstance(likelihood, WordFamily) and data.vectors is None:
+        return np.sqrt(np.bincount(data.rows, np.square(data.counts, dtype=float), data.size))
+    return np.ones(data.size)
+
+
+def with_long_tables(
+    store: Store, likelihood: Likelihood, base: np.ndarray | None, length: np.ndarray
+) -> Store:
+    """The same with tables for clusters that N scaled copies of any record join; to be prepared."""
     if not isinstance(store, WordStore) or not store.words.size:
         return store
     assert isinstance(likelihood, BagFamily)
-    lengths = np.diff(np.append(0, np.cumsum(store.counts))[store.offsets])
+    factor = length.max() / np.maximum(length, 1.0)
+    scaled = np.floor(store.counts * np.repeat(factor, np.diff(store.offsets)) + 0.5).astype(np.int64)
     by_word, by_record = word_totals(store.words, store.counts)
-    by_word[by_word.argmax()] += len(lengths) * lengths.max()
+    by_word[by_word.argmax()] += len(length) * np.diff(np.append(0, np.cumsum(scaled))[store.offsets]).max()
     if base is None:
         base = likelihood.base_of_records(store.offsets, store.words)
     longer = likelihood.set_terms(by_word, by_record, base)
@@ -89,7 +103,7 @@ def _bounds_beside(vectors: np.ndarray, family: VectorFamily) -> np.ndarray:
 
 
 def new_heuristic(
-    prior: Prior, mode: int, look: int, ahead: np.ndarray, link_weights: np.ndarray
+    prior: Prior, mode: int, look: int, ahead: np.ndarray, link_weights: np.ndarray, length: np.ndarray
 ) -> tuple[Heuristic, float]:
     """What the kernels read, and the score of the state in which no record is placed.
 
@@ -103,6 +117,8 @@ def new_heuristic(
         What log H of the records from the n-th on is expected to add, shape (N + 1,).
     link_weights
         Those of a distance dependent prior.
+    length
+        Of each record, shape (N,), for the look-ahead by copies.
     """
     n = len(ahead) - 1
     join, grown, norm, rest = np.zeros((4, n + 1))
@@ -140,6 +156,7 @@ def new_heuristic(
         link_weight=link_weights,
         rest=rest,
         ahead=ahead,
+        length=length,
     ), root
 
 
@@ -170,10 +187,11 @@ class Options:
     score
         The look-ahead. "admissible": no less than any clustering can add, so that a queue without a bound
         ends with the best for certain. "trivial" or "constant": none; as certain where no record can have
-        a density above 1. "replica": each of the R records left after R - 1 copies of itself, in the
-        cluster where it then does best. "predictive": each in all clusters, by the weights that the prior
-        gives these for the next record. "inadmissible": each in a cluster of its own; finds good
-        clusterings fast.
+        a density above 1. "replica": each of the R records left after copies of itself, in the cluster
+        where it then does best (Daume 2007, 3.3); copies are scaled to the greatest length among the R
+        and added while that helps, at most R - 1. Not a bound. "predictive": each in all clusters, by the
+        weights that the prior gives these for the next record. "inadmissible": each in a cluster of its
+        own; finds good clusterings fast.
     mode
         "joint". "count_prior": under ``CRP``, with the probability of how many clusters there are of each
         size in place of p(z); what that can still add is a guess, namely the better of all records in the
@@ -237,8 +255,10 @@ class Search:
         score, base, self.until = options.score, options.base, options.until
         self.bound, self.limit = options.queue, options.max_states or NO_LIMIT
         self.store = new_store(data, likelihood, base)
-        if score == "replica" and likelihood.sparse:
-            self.store = with_long_tables(self.store, likelihood, base)
+        length = np.zeros(0)
+        if score == "replica":
+            length = lengths_of(data, likelihood)
+            self.store = with_long_tables(self.store, likelihood, base, length)
         prepare(self.store)
         store: Any = self.store
         fresh = store.fresh
@@ -256,7 +276,7 @@ class Search:
         ahead = {"admissible": most, "inadmissible": fresh[self.order]}.get(score, np.zeros(data.size))
         look = _LOOKS.get(score, SUMS)
         self.heuristic, root = new_heuristic(
-            prior, _MODES[options.mode], look, from_each_on(ahead), self.link_weights
+            prior, _MODES[options.mode], look, from_each_on(ahead), self.link_weights, length
         )
         self.workspace = new_workspace(self.order, len(self.store.size))
         self.tree = new_tree(root, FIRST_STATES)
@@ -348,9 +368,10 @@ def astar(data: Data, likelihood: Likelihood, prior: Prior, **options: Any) -> A
 
     Notes
     -----
-    Daume 2007, sections 3.1 to 3.3, with bounds that hold for every record. Feng, Blei and Frazier search
-    through the links of a distance dependent prior; here all links that make the same clustering are one
-    state.
+    Daume 2007, sections 3.1 to 3.4. Under "joint" the best completion of p(z) is exact, and "admissible"
+    holds for every record; his lemma on copies, "replica", is false. "count_prior" is his eq. 2, with the
+    better of two completions in place of a greedy one. Feng, Blei and Frazier search through the links of
+    a distance dependent prior; here all links that make the same clustering are one state.
     """
     chosen = Options(**options)
     states = Search(data, likelihood, prior, chosen)

@@ -257,7 +257,7 @@ def _look_ahead(store: Store, heuristic: Heuristic, workspace: Workspace, tree: 
         after = workspace.counters.clusters
         if heuristic.look == REPLICA:
             ahead = replica(
-                store, workspace.order, depth + 1, workspace.slots, after, workspace.weights, workspace.values
+                store, workspace.order, depth + 1, workspace.slots, after, heuristic.length, workspace.values
             )
         else:
             weigh(heuristic, store.size, workspace.labels, depth + 1, after, workspace.weights)

@@ -104,9 +104,9 @@ def _add_to_group(store: BesideStore, i: int) -> None:
 
 
 @clusters.copies_in_group.of(BesideStore)
-def _copies_in_group(store: BesideStore, i: int, n: int) -> None:
+def _copies_in_group(store: BesideStore, i: int, n: int, factor: float) -> None:
     beside = store.beside
-    _copies_of_words(store, i, n)
+    _copies_of_words(store, i, n, factor)
     if _has_vector(beside.vectors[i]):
         for _ in range(1, n):
             _join(beside.terms, beside.block[GROUP], beside.vectors[i], beside.own[i])

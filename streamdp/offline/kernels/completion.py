@@ -44,6 +44,7 @@ class Heuristic(NamedTuple):
     link_weight: np.ndarray  # float64[N, N] of record i by each before it; or empty
     rest: np.ndarray  # float64[N + 1] most that linked records from the n-th on can add
     ahead: np.ndarray  # float64[N + 1] what log H of the records from the n-th on is expected to add
+    length: np.ndarray  # float64[N] of each record, by which copies of it are scaled; or empty
 
 
 @kernel
@@ -195,27 +196,43 @@ def predictive(
 
 
 @kernel
+def _gain_of_group(store: Store, slots: np.ndarray, k: int, clusters: int, out: np.ndarray) -> float:
+    """What the group adds to log H of the k-th cluster, or of a new one."""
+    alone = score_group(store, slots[k:], 1 if k < clusters else 0, out)
+    return out[0] if k < clusters else alone
+
+
+@kernel
 def replica(
     store: Store,
     order: np.ndarray,
     depth: int,
     slots: np.ndarray,
     clusters: int,
-    before: np.ndarray,
+    length: np.ndarray,
     out: np.ndarray,
 ) -> float:
-    """Daume 2007, section 3.3: each of the R remaining records where R - 1 copies of it have gone before.
+    """Daume 2007, section 3.3: each of the R remaining records after copies of itself.
 
-    It goes where it then does best: into a cluster, or a new one.
+    It goes where it then does best: into a cluster, or a new one. Copies are scaled to the largest
+    ``length`` among the R, and added while that helps, at most R - 1, as many as there are others.
     """
-    total, left = 0.0, order.shape[0] - depth
+    total, left, largest = 0.0, order.shape[0] - depth, 0.0
     for place in range(depth, order.shape[0]):
-        i = order[place]
-        copies_in_group(store, i, left - 1)
-        best = -score_group(store, slots, clusters, before)
-        add_to_group(store, i)
-        best += score_group(store, slots, clusters, out)
-        for k in range(clusters):
-            best = max(best, out[k] - before[k])
+        largest = max(largest, length[order[place]])
+    for place in range(depth, order.shape[0]):
+        i, best = order[place], -math.inf
+        factor = largest / length[i] if length[i] > 0.0 else 1.0
+        for k in range(clusters + 1):
+            value = -math.inf
+            for copies in range(left):
+                copies_in_group(store, i, copies, factor)
+                before = _gain_of_group(store, slots, k, clusters, out)
+                add_to_group(store, i)
+                gain = _gain_of_group(store, slots, k, clusters, out) - before
+                if gain <= value:
+                    break
+                value = gain
+            best = max(best, value)
         total += best
     return total

@@ -171,8 +171,8 @@ def add_to_group(store: Any, i: int) -> None:
 
 
 @generic
-def copies_in_group(store: Any, i: int, n: int) -> None:
-    """Let the group be n copies of a record."""
+def copies_in_group(store: Any, i: int, n: int, factor: float) -> None:
+    """Let the group be n copies of a record, each scaled; word counts are rounded."""
 
 
 @generic

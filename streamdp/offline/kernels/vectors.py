@@ -90,12 +90,15 @@ def _add_to_group(store: VectorStore, i: int) -> None:
 
 
 @clusters.copies_in_group.of(VectorStore)
-def _copies_in_group(store: VectorStore, i: int, n: int) -> None:
+def _copies_in_group(store: VectorStore, i: int, n: int, factor: float) -> None:
     # by doubling
     clear(store, GROUP)
     powers, same = store.scratch[0], store.scratch[1]
     _copy(store, store.block[EMPTY], powers)
-    _join(store.terms, powers, store.vectors[i], store.own[i])
+    x, scaled = store.vectors[i], same[: store.vectors.shape[1]]
+    for d in range(x.shape[0]):
+        scaled[d] = factor * x[d]
+    _join(store.terms, powers, scaled, _own(store.terms, scaled))
     left = n
     while left > 0:
         if left & 1:

@@ -184,14 +184,16 @@ def _drop_run(store: WordStore, slot: int, order: np.ndarray, first: int, last: 
 
 
 @clusters.copies_in_group.of(WordStore)
-def copies_of_words(store: WordStore, i: int, n: int) -> None:
-    """Let the group be n copies of a record."""
+def copies_of_words(store: WordStore, i: int, n: int, factor: float) -> None:
+    """Let the group be n copies of a record, its counts scaled and rounded."""
     empty_group(store)
     if n > 0:
         add_to_group(store, i)
+        store.counters.bag_tokens = 0
         for j in range(store.counters.bag_types):
-            store.bag[store.bag_words[j]] *= n
-        store.counters.bag_tokens *= n
+            w = store.bag_words[j]
+            store.bag[w] = n * int(factor * store.bag[w] + 0.5)
+            store.counters.bag_tokens += store.bag[w]
 
 
 @clusters.group_of_slot.of(WordStore)
