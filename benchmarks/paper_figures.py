@@ -3,41 +3,30 @@
 python -m benchmarks.paper_figures FIGURE FOLDER
 
 Wallach, Jensen, Dicker and Heller 2010: ``growth`` (figures 1 and 2), ``orders`` (3), ``held_out`` (4).
-Feng, Blei and Frazier 2015: ``search`` (figure 1). Blei and Frazier 2011: ``decays``.
 """
 
 from __future__ import annotations
 
 import argparse
 import math
-import time
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 
 import matplotlib
 
 matplotlib.use("agg")
 import matplotlib.pyplot as plt
-import msgspec
 import numpy as np
 
-from benchmarks.papers.problems import WORDS, Problem, in_order, nips
+from benchmarks.papers.problems import Problem, nips
 from benchmarks.priors import framed, saved
-from benchmarks.workloads import data_folder, show
-from streamdp.beam.search import BeamSearch
-from streamdp.likelihoods import DirichletMultinomial, Gaussian
-from streamdp.offline.astar import astar
+from benchmarks.workloads import show
 from streamdp.offline.held_out import left_to_right
-from streamdp.offline.prepare import Data
-from streamdp.offline.samplers import Gibbs, LinkGibbs
+from streamdp.offline.samplers import Gibbs
 from streamdp.offline.schedule import Budget, run
-from streamdp.priors import CRP, DistanceDependent, Exponential, Logistic, PitmanYor, Uniform, Window
+from streamdp.priors import CRP, PitmanYor, Uniform
 from streamdp.priors.base import Prior
-from streamdp.priors.decays import Decay
-from streamdp.settings import Settings
-from streamdp.settings.assemble import build_model
 
 Rows = list[tuple[object, ...]]
 
@@ -207,141 +196,7 @@ def held_out(folder: Path, sweeps: int, permutations: int = 20, papers: int = 40
     show(f"{permutations} permutations, {sweeps} sweeps", columns, rows)
 
 
-# ---------------------------------------------------------------- best-first search over linked records
-
-SIZES = (10, 20, 40, 80, 160)
-QUEUES = (1, 3, 10, 30, 100, 300)
-SCORES = ("trivial", "inadmissible", "predictive")
-WINDOW = 20.0
-
-
-def linked(n: int, seed: int) -> Problem:
-    """Points in the plane, drawn from the distance-dependent process with a window over times."""
-    rng = np.random.default_rng(seed)
-    times = rng.exponential(1.0, n).cumsum()
-    labels, clusters = np.zeros(n, np.int64), 0
-    for i in range(n):
-        near = np.flatnonzero(times[i] - times[:i] <= WINDOW)
-        j = rng.integers(len(near) + 1)
-        labels[i] = labels[near[j]] if j < len(near) else clusters
-        clusters += int(j == len(near))
-    centres = math.sqrt(10.0) * rng.normal(size=(clusters, 2))
-    data = msgspec.structs.replace(Data.of_vectors(centres[labels] + rng.normal(size=(n, 2))), times=times)
-    prior = DistanceDependent(1.0, Window(WINDOW), unit="seconds")
-    return Problem(data, Gaussian(dimension=2, variance=1.0, mean_variance=10.0), prior)
-
-
-def by_search(problem: Problem, score: str, queue: int) -> tuple[float, float]:
-    """The log joint that best-first search finds, and its seconds of CPU."""
-    began = time.process_time()
-    found = astar(problem.data, problem.likelihood, problem.prior, queue=queue, score=score)
-    return found.log_joint, time.process_time() - began
-
-
-def by_links(problem: Problem, sweeps: int) -> tuple[float, float]:
-    """The best log joint that Gibbs sampling of links meets, and its seconds of CPU."""
-    began = time.process_time()
-    _, best = run(problem.chain(), LinkGibbs(), Budget(sweeps))
-    return best.log_joint, time.process_time() - began
-
-
-def search(folder: Path, sets: int = 5, sweeps: int = 200) -> None:
-    """Figure 1 of Feng et al.: best-first search and link Gibbs sampling, by records and by queue."""
-    warm = linked(SIZES[0], 0)
-    by_links(warm, 2)
-    for score in SCORES:
-        by_search(warm, score, 2)
-    figure, panels = plt.subplots(2, 2, figsize=(10, 7))
-    rows: Rows = []
-    methods: dict[str, Callable[[Problem], tuple[float, float]]] = {
-        f"A*, {score}": partial(by_search, score=score, queue=100) for score in SCORES
-    }
-    methods["link Gibbs"] = partial(by_links, sweeps=sweeps)
-    problems = {n: [linked(n, seed) for seed in range(sets)] for n in SIZES}
-    found = {
-        (name, n): np.array([method(problem) for problem in problems[n]])
-        for name, method in methods.items()
-        for n in SIZES
-    }
-    best = {n: np.max([found[name, n][:, 0] for name in methods], axis=0) for n in SIZES}
-    for name in methods:
-        gaps = [float((best[n] - found[name, n][:, 0]).mean()) for n in SIZES]
-        seconds = [float(found[name, n][:, 1].mean()) for n in SIZES]
-        panels[0, 0].loglog(SIZES, seconds, "o-", label=name)
-        panels[0, 1].plot(SIZES, [-gap for gap in gaps], "o-", label=name)
-        rows.append((name, *(f"{g:.2f} {1e3 * s:.1f}" for g, s in zip(gaps, seconds, strict=True))))
-    for score in SCORES:
-        tried = np.array([[by_search(p, score, queue) for p in problems[SIZES[-1]]] for queue in QUEUES])
-        gap = (tried[:, :, 0] - best[SIZES[-1]]).mean(axis=1)
-        panels[1, 0].loglog(QUEUES, tried[:, :, 1].mean(axis=1), "o-", label=f"A*, {score}")
-        panels[1, 1].plot(QUEUES, gap, "o-", label=f"A*, {score}")
-    panels[1, 1].set_xscale("log")
-    framed(panels[0, 0], "records", "CPU seconds", "queue of 100")
-    framed(panels[0, 1], "records", "nats below the best found", "")
-    framed(panels[1, 0], "queue", "CPU seconds", f"{SIZES[-1]} records")
-    framed(panels[1, 1], "queue", "nats below the best found", "")
-    panels[0, 0].legend(fontsize=8, frameon=False)
-    saved(figure, folder, "papers-search.png")
-    columns = "", *(f"N = {n}" for n in SIZES)
-    show(f"{sets} sets: mean nats below the best found, and CPU ms; {sweeps} sweeps of Gibbs", columns, rows)
-
-
-# ---------------------------------------------------------------- decays on papers in time order
-
-SCALES = (1.0, 2.0, 4.0, 8.0)
-"""Years."""
-
-
-def in_years() -> tuple[Data, np.ndarray]:
-    """The papers of NIPS with their years as times, and their years."""
-    with np.load(data_folder() / "nips12.npz") as file:
-        years = file["year"].astype(float)
-    return msgspec.structs.replace(nips().data, times=years), years
-
-
-def foretold(data: Data, years: np.ndarray, prior: Prior, since: float) -> float:
-    """Log predictive a token of the papers since a year, each given all before it, by a beam of 8."""
-    likelihood = DirichletMultinomial(10.0, WORDS)
-    model = build_model(Settings(beam=8), prior, likelihood)
-    beam = BeamSearch(model, likelihood)
-    beam.ensure_words(WORDS)
-    batch = msgspec.structs.replace(in_order(data, np.arange(data.size)), times=data.times)
-    logs = np.empty(data.size)
-    for start, stop, out in beam.run(batch):
-        logs[start:stop] = out.answers["log_predictive"][start:stop]
-    assert data.counts is not None
-    tokens = np.add.reduceat(data.counts, data.offsets[:-1])
-    late = years >= since
-    return float(logs[late].sum() / tokens[late].sum())
-
-
-def decays(folder: Path) -> None:
-    """Held-out log predictive of the last two years under three decays, beside the CRP."""
-    data, years = in_years()
-    kinds: tuple[type[Decay], ...] = (Window, Exponential, Logistic)
-    concentrations = 1.0, 10.0, 100.0
-    crp = max(foretold(data, years, CRP(a), 1998) for a in concentrations)
-    figure, axes = plt.subplots(figsize=(6, 3.6))
-    rows: Rows = [("CRP", *[f"{crp:.4f}"] * len(SCALES))]
-    for kind in kinds:
-        found = [
-            max(
-                foretold(data, years, DistanceDependent(a, kind(scale), unit="seconds"), 1998)
-                for a in concentrations
-            )
-            for scale in SCALES
-        ]
-        axes.plot(SCALES, found, "o-", label=kind.__name__.lower())
-        rows.append((kind.__name__.lower(), *(f"{value:.4f}" for value in found)))
-    axes.axhline(crp, color="0.5", linestyle="--", label="CRP")
-    axes.set_xscale("log", base=2)
-    framed(axes, "scale, years", "log predictive a token, nats", "papers of 1998 and 1999")
-    axes.legend(fontsize=8, frameon=False)
-    saved(figure, folder, "papers-decays.png")
-    show("best of three concentrations", ("", *(f"{scale:g} years" for scale in SCALES)), rows)
-
-
-FIGURES = {f.__name__: f for f in (growth, orders, held_out, search, decays)}
+FIGURES = {f.__name__: f for f in (growth, orders, held_out)}
 
 
 def main() -> None:

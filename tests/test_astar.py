@@ -6,7 +6,7 @@ import itertools
 import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
@@ -549,8 +549,8 @@ def predictive(case: Instance, prefix: Prefix) -> float:
     ]
     total = 0.0
     for i in range(n, case.size):
-        total += math.log(
-            math.fsum(p * math.exp(after(case, m, i)) for p, m in zip(shares, [*members, ()], strict=True))
+        total += max(
+            math.log(p) + after(case, m, i) for p, m in zip(shares, [*members, ()], strict=True) if p > 0.0
         )
     return total
 
@@ -624,6 +624,25 @@ def test_the_largest_cluster_may_grow_too_soon() -> None:
     # growing the largest gains more than a new cluster does, and less than a second pair
     new, second_pair, largest = (1, 1, 1, 2, 1), (1, 1, 2, 2), (1, 1, 1, 3)
     assert of_sizes(new, 1.0) < of_sizes(largest, 1.0) < of_sizes(second_pair, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("prior", "mode", "x"),
+    [
+        (DistanceDependent(1.0, Window(10.0)), "likelihood_only", (0, 2, 0, 4)),
+        (CRP(), "likelihood_only", (0, 2, 0, 4)),
+        (CRP(), "joint", (0, 4, 2)),
+    ],
+)
+def test_the_look_ahead_of_feng_is_no_bound(prior: Prior, mode: Any, x: tuple[float, ...]) -> None:
+    """A search without a bound on its queue ends with another clustering than the best of all."""
+    case = replace(on_a_line(x, 1.0), prior=prior)
+    scores = case.log_joints()
+    if mode == "likelihood_only":
+        scores = {z: case.log_likelihood(z) for z in scores}
+    found = case.solve(score="predictive", mode=mode)
+    assert found.score == pytest.approx(scores[tuple(found.labels.tolist())])
+    assert found.score < max(scores.values()) - 0.04
 
 
 def test_singletons_as_a_look_ahead() -> None:

@@ -189,9 +189,9 @@ class Options:
         ends with the best for certain. "trivial" or "constant": none; as certain where no record can have
         a density above 1. "replica": each of the R records left after copies of itself, in the cluster
         where it then does best (Daume 2007, 3.3); copies are scaled to the greatest length among the R
-        and added while that helps, at most R - 1. Not a bound. "predictive": each in all clusters, by the
-        weights that the prior gives these for the next record. "inadmissible": each in a cluster of its
-        own; finds good clusterings fast.
+        and added while that helps, at most R - 1. Not a bound. "predictive": each in the cluster where it
+        does best, weighed by the probabilities that the prior gives for the next record (Feng et al. 2015,
+        eq. 3). Not a bound. "inadmissible": each in a cluster of its own; finds good clusterings fast.
     mode
         "joint". "count_prior": under ``CRP``, with the probability of how many clusters there are of each
         size in place of p(z); what that can still add is a guess, namely the better of all records in the

@@ -161,18 +161,6 @@ def complete(
 
 
 @kernel
-def _log_sum(values: np.ndarray, terms: np.ndarray, n: int) -> float:
-    """log of the sum of exp(values + terms) over the first n."""
-    peak = -math.inf
-    for k in range(n):
-        peak = max(peak, values[k] + terms[k])
-    total = 0.0
-    for k in range(n):
-        total += math.exp(values[k] + terms[k] - peak)
-    return peak + math.log(total)
-
-
-@kernel
 def predictive(
     store: Store,
     order: np.ndarray,
@@ -182,17 +170,24 @@ def predictive(
     weights: np.ndarray,
     out: np.ndarray,
 ) -> float:
-    """Feng et al., eq. 3: records from the depth-th on, each in a cluster by the log weights of the first."""
+    """Each record from the depth-th on in the cluster where it does best (Feng et al. 2015, eq. 3).
+
+    The paper weighs a cluster by its probability for each record, which depends on where the records in
+    between go. Here all have the log weights of the first, ``weights``, made to sum to one.
+    """
+    peak, mass, ahead = -math.inf, 0.0, 0.0
     for k in range(clusters + 1):
-        out[k] = 0.0
-    norm = _log_sum(weights, out, clusters + 1)
-    total = 0.0
+        peak = max(peak, weights[k])
+    for k in range(clusters + 1):
+        mass += math.exp(weights[k] - peak)
     for place in range(depth, order.shape[0]):
         i = order[place]
         score(store, i, slots, clusters, out)
-        out[clusters] = store.fresh[i]
-        total += _log_sum(weights, out, clusters + 1) - norm
-    return total
+        best = weights[clusters] + store.fresh[i]
+        for k in range(clusters):
+            best = max(best, weights[k] + out[k])
+        ahead += best - peak - math.log(mass)
+    return ahead
 
 
 @kernel
