@@ -19,7 +19,7 @@ import sys
 import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numba
 import numpy as np
@@ -96,21 +96,24 @@ def compare(found: Mapping[str, Sequence[Data]], peers: Mapping[str, Peer]) -> N
     show("clusters, median", ("", "true", *peers), tables["clusters"])
 
 
-def harm(found: Mapping[str, Sequence[Data]]) -> None:
-    """Print what looks, splits and unions change of the ARI of each row, and how many sets they harm."""
+def harm(found: Mapping[str, Sequence[Data]], refine_every: int | None) -> None:
+    """Print what looks, or else refinements, change of the ARI of each row, and how many sets they harm."""
+    what: dict[str, Any] = {"refine_every": refine_every} if refine_every else {}
+    base: dict[str, Any] = {} if refine_every else {"second_look": 0}
     rows, all_changes = list[tuple[object, ...]](), list[float]()
     for name, data in found.items():
-        with_looks = [score(ours(each), each.truth).ari for each in data]
-        without = [score(ours(each, second_look=0), each.truth).ari for each in data]
-        changes = [after - before for after, before in zip(with_looks, without, strict=True)]
+        changed = [score(ours(each, **what), each.truth).ari for each in data]
+        without = [score(ours(each, **base), each.truth).ari for each in data]
+        changes = [after - before for after, before in zip(changed, without, strict=True)]
         all_changes += changes
         harmed = sum(change < -HARM for change in changes)
-        figures = (np.mean(without), np.mean(with_looks), min(changes), max(changes))
+        figures = (np.mean(without), np.mean(changed), min(changes), max(changes))
         rows.append((name, *(f"{figure:.3f}" for figure in figures), len(data), harmed))
         print(name, *(f"{change:+.3f}" for change in changes), file=sys.stderr, flush=True)
     lost = sum(change < -HARM for change in all_changes)
-    head = ("", "without", "with looks", "least change", "most", "sets", f"lose over {HARM}")
-    show(f"ARI with looks and without: {lost} of {len(all_changes)} sets lose over {HARM}", head, rows)
+    name = "refinements" if refine_every else "looks"
+    head = ("", "without", f"with {name}", "least change", "most", "sets", f"lose over {HARM}")
+    show(f"ARI with {name} and without: {lost} of {len(all_changes)} sets lose over {HARM}", head, rows)
 
 
 def of_vectors(options: argparse.Namespace) -> None:
@@ -128,8 +131,8 @@ def of_vectors(options: argparse.Namespace) -> None:
     else:
         found = sets(options.half, options.kinds)
     with threadpool_limits(1):
-        if options.harm:
-            harm(found)
+        if options.harm or options.refine_every:
+            harm(found, options.refine_every)
         else:
             compare(found, peers)
 
@@ -170,6 +173,7 @@ def main() -> None:
     parser.add_argument("--of", nargs="+", choices=("vectors", "texts"), default=("vectors", "texts"))
     parser.add_argument("--kinds", nargs="+", choices=KINDS, default=KINDS, help="vectors of these kinds")
     parser.add_argument("--harm", action="store_true", help="only what looks change of vectors")
+    parser.add_argument("--refine-every", type=int, help="only what refinements change of vectors")
     parser.add_argument("--file", help="vectors of yours: .npy, or .parquet")
     parser.add_argument("--truth", help="their true clusters: a .npy file, or a column of the .parquet")
     parser.add_argument("--normalise", action="store_true", help="they are embeddings")
@@ -178,7 +182,7 @@ def main() -> None:
         parser.error("--file and --truth belong together")
     warnings.filterwarnings("ignore")
     numba.set_num_threads(1)
-    alone = options.file or options.harm or tuple(options.kinds) != KINDS
+    alone = options.file or options.harm or options.refine_every or tuple(options.kinds) != KINDS
     if "vectors" in options.of:
         of_vectors(options)
     if "texts" in options.of and not alone:
