@@ -222,10 +222,7 @@ class BagFamily(Likelihood):
         return np.asarray(table[tokens] - np.bincount(rows, table[counts], n))
 
     def log_marginal(self, records: Sequence[Words], base: Any = None) -> float:
-        """log H of records as one cluster, as of a set; ``base``: None: learned from them, if at all.
-
-        Of an ordered family, as they come.
-        """
+        """log H of records as one cluster, as of a set, in this order; ``base``: None: learned, if at all."""
         words = np.concatenate([NO_WORDS, *(x[0] for x in records)]).astype(np.int32)
         counts = np.concatenate([NO_WORDS, *(x[1] for x in records)]).astype(np.int32)
         by_record, by_word = np.bincount(words), np.bincount(words, counts).astype(np.int64)

@@ -95,11 +95,9 @@ def part(
 
     ``told`` are the labels before second looks, which events are to name.
 
-    A family whose log H depends on the order of records is left alone: the sides have no closed form.
-
     Yields revisions and events; the buffers are used again when the iterator goes on.
     """
-    family = search.likelihood
+    family = search.likelihood  # of an ordered one the sides have no closed form
     if not isinstance(family, WordFamily) or family.ordered or (search.seq % PART_EVERY and not due.last):
         return
     slots = slots_of(search, held.labels)

@@ -2,7 +2,7 @@
 
 It is that of their words, and what :func:`~streamdp.likelihoods.words.in_order` adds by each record given
 those before it: they are gone through whenever a record comes or goes, or is scored. What is not here is as
-that of words.
+that of words. Wallach, Jensen, Dicker and Heller 2010, eqs. 13-17, who score each record as if it came last.
 """
 
 from __future__ import annotations
@@ -15,44 +15,39 @@ from streamdp.offline.kernels import store as clusters
 from streamdp.offline.kernels import words as of_words
 from streamdp.offline.kernels.store import GROUP, DocumentStore
 
-_clear_words, _hold_words = kernel(of_words.clear_words), kernel(of_words.hold_words)
-_remove_words, _prepare_words = kernel(of_words.remove_words), kernel(of_words.prepare_words)
+_hold_words, _remove_words = kernel(of_words.hold_words), kernel(of_words.remove_words)
+_prepare_words = kernel(of_words.prepare_words)
 _score_words, _score_group_words = kernel(of_words.score_words), kernel(of_words.score_group_words)
 _empty_words, _group_words = kernel(of_words.empty_words), kernel(of_words.add_words_to_group)
 
-NOBODY = -1
+NOWHERE = -1
 
 
 @kernel
-def _in_order(store: DocumentStore, slot: int, one: int, group: bool) -> float:
-    """What the order adds for the records of a slot, together with one more, or with the group."""
-    documents, total, tokens = store.beside, 0.0, 0
-    for again in range(2):  # the second time counts are taken back
-        for i in range(store.fresh.shape[0]):
-            if documents.slot[i] != slot and i != one and not (group and documents.grouped[i]):
-                continue
+def _in_order(store: DocumentStore, slot: int, group: bool) -> float:
+    """What the order adds for the records of a slot, together with the group or without."""
+    documents, total, tokens, n = store.beside, 0.0, 0, 0
+    for i in range(store.fresh.shape[0]):
+        if documents.slot[i] == slot or (group and documents.grouped[i] == 1):
             first, last = store.offsets[i], store.offsets[i + 1]
-            if again == 0:
-                total += in_order(store.terms, store.words, store.counts, first, last, tokens, documents.held)
+            total += in_order(store.terms, store.words, store.counts, first, last, tokens, documents.held)
             for p in range(first, last):
-                w, count = store.words[p], store.counts[p]
-                documents.held[w] = documents.held[w] + count if again == 0 else 0
-                tokens += count
+                documents.held[store.words[p]] += store.counts[p]
+                tokens += store.counts[p]
+            documents.members[n] = i
+            n += 1
+    for m in range(n):
+        for p in range(store.offsets[documents.members[m]], store.offsets[documents.members[m] + 1]):
+            documents.held[store.words[p]] = 0
     return total
 
 
 @kernel
 def _update(store: DocumentStore, slot: int) -> None:
     """Count what has become of a slot into its log H."""
-    found = _in_order(store, slot, NOBODY, False)
+    found = _in_order(store, slot, False)
     store.log_h[slot] += found - store.beside.in_order[slot]
     store.beside.in_order[slot] = found
-
-
-@clusters.clear.of(DocumentStore)
-def _clear(store: DocumentStore, slot: int) -> None:
-    _clear_words(store, slot)
-    store.beside.in_order[slot] = 0.0
 
 
 @clusters.hold.of(DocumentStore)
@@ -65,7 +60,7 @@ def _hold(store: DocumentStore, slot: int, i: int) -> None:
 @clusters.remove.of(DocumentStore)
 def _remove(store: DocumentStore, slot: int, i: int) -> None:
     _remove_words(store, slot, i)
-    store.beside.slot[i] = NOBODY
+    store.beside.slot[i] = NOWHERE
     if store.size[slot] == 0:
         store.beside.in_order[slot] = 0.0
     else:
@@ -76,7 +71,9 @@ def _remove(store: DocumentStore, slot: int, i: int) -> None:
 def _score(store: DocumentStore, i: int, slots: np.ndarray, n: int, out: np.ndarray) -> None:
     _score_words(store, i, slots, n, out)
     for j in range(n):
-        out[j] += _in_order(store, slots[j], i, False) - store.beside.in_order[slots[j]]
+        store.beside.slot[i] = slots[j]
+        out[j] += _in_order(store, slots[j], False) - store.beside.in_order[slots[j]]
+    store.beside.slot[i] = NOWHERE
 
 
 @clusters.empty_group.of(DocumentStore)
@@ -96,14 +93,18 @@ def _add_to_group(store: DocumentStore, i: int) -> None:
 def _score_group(store: DocumentStore, slots: np.ndarray, n: int, out: np.ndarray) -> float:
     total = _score_group_words(store, slots, n, out)
     for j in range(n):
-        out[j] += _in_order(store, slots[j], NOBODY, True) - store.beside.in_order[slots[j]]
-    return total + _in_order(store, GROUP, NOBODY, True)
+        out[j] += _in_order(store, slots[j], True) - store.beside.in_order[slots[j]]
+    return total + _in_order(store, GROUP, True)
 
 
 @clusters.prepare_all.of(DocumentStore)
 def _prepare(store: DocumentStore) -> None:
     _prepare_words(store)
+    for slot in range(store.beside.in_order.shape[0]):
+        store.beside.in_order[slot] = 0.0
     for i in range(store.fresh.shape[0]):
-        store.beside.slot[i] = NOBODY
+        store.beside.slot[i] = NOWHERE
     for i in range(store.fresh.shape[0]):
-        store.fresh[i] += _in_order(store, GROUP, i, False)
+        store.beside.slot[i] = GROUP
+        store.fresh[i] += _in_order(store, GROUP, False)
+        store.beside.slot[i] = NOWHERE

@@ -73,6 +73,7 @@ class Documents(NamedTuple):
     grouped: Annotated[np.ndarray, ints("records")]  # 1 for those of the group
     in_order: Annotated[np.ndarray, reals("slots")]  # what the order of the records adds to log H
     held: Annotated[np.ndarray, ints("words")]  # scratch: tokens so far
+    members: Annotated[np.ndarray, ints("records")]  # scratch
 
 
 class DocumentStore(WordStore):
