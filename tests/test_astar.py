@@ -608,6 +608,24 @@ def with_one_more(sizes: Sequence[int]) -> list[tuple[int, ...]]:
     return [(*sizes, 1), *joined]
 
 
+def test_the_counts_prefer_what_many_clusterings_share() -> None:
+    # of three records, each pair beside a single one is half as probable as one cluster
+    log_p = {
+        sizes: CRP(1.0).log_probability(np.repeat(np.arange(len(sizes)), sizes)) for sizes in ((3,), (2, 1))
+    }
+    assert log_p[3,] == pytest.approx(of_sizes((3,), 1.0)) == pytest.approx(math.log(1 / 3))
+    assert log_p[2, 1] == pytest.approx(math.log(1 / 6))
+    assert of_sizes((2, 1), 1.0) == pytest.approx(math.log(1 / 2))
+
+
+def test_what_may_follow_of_the_counts_is_no_bound() -> None:
+    case = Instance(DirichletMultinomial(1.0, 2), empty_records(3), CRP(1.0), None, [0.0, 1.0, 2.0], None)
+    states = case.search(mode="count_prior")
+    nodes, _ = exhausted(states)
+    assert states.tree.f[nodes[0,]] == pytest.approx(of_sizes((3,), 1.0))  # all in one, or all apart
+    assert max(of_sizes(sizes, 1.0) for sizes in ((3,), (2, 1), (1, 1, 1))) == of_sizes((2, 1), 1.0)
+
+
 def test_a_greedy_completion_of_the_counts_is_not_the_best() -> None:
     concentration, size = 3.0, 7
     greedy, reached = (1,), {(1,)}

@@ -368,7 +368,7 @@ def astar(data: Data, likelihood: Likelihood, prior: Prior, **options: Any) -> A
 
     Notes
     -----
-    Daume 2007, sections 3.1 to 3.4. Under "joint" the best completion of p(z) is exact, and "admissible"
+    Daume 2007, sections 3.1 to 3.3. Under "joint" the best completion of p(z) is exact, and "admissible"
     holds for every record; his lemma on copies, "replica", is false. "count_prior" is his eq. 2, with the
     better of two completions in place of a greedy one. Feng, Blei and Frazier search through the links of
     a distance dependent prior; here all links that make the same clustering are one state.
