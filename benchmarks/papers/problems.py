@@ -187,11 +187,6 @@ def warm(problem: Problem, *moves: Move) -> None:
 # ---------------------------------------------------------------- what is shown
 
 
-def millions(nats: float) -> str:
-    """Nats in units of a million."""
-    return f"{nats / 1e6:.5f}"
-
-
 def verdict(met: bool | None) -> str:
     """Whether a goal is met; nothing where there is none."""
     return "" if met is None else "yes" if met else "no"
