@@ -28,6 +28,7 @@ from streamdp.offline.held_out import left_to_right
 from streamdp.offline.hyper import Hyper
 from streamdp.offline.plan import Plan
 from streamdp.offline.prepare import Data
+from streamdp.offline.refine import refine
 from streamdp.offline.samplers import Gibbs, LinkGibbs, Move, Permutation, SequentiallyAllocated, SplitMerge
 from streamdp.settings import Settings
 
@@ -175,10 +176,22 @@ def test_what_needs_no_order_is_refused() -> None:
     with pytest.raises(ConfigError, match="hybrid, gibbs"):
         fit(TEXTS, settings, Plan(method="permutation", rounds=2))
     problem = Documents()
-    with pytest.raises(ValueError, match="document_beta None"):
+    with pytest.raises(ValueError, match="not permutations"):
         Permutation()(problem.chain(pr.CRP(1.0)))
     with pytest.raises(ConfigError, match="hierarchical-dirichlet"):
         fit(TEXTS, Settings(likelihood="dirichlet-multinomial", document_beta=2.0))
+
+
+def test_a_stream_is_refined_as_long_as_all_its_records_are_there() -> None:
+    settings = Settings(likelihood="hierarchical-dirichlet", document_beta=2.0, retain=30)
+    engine = Engine(settings)
+    engine.advance(TEXTS[:30])
+    assert math.isfinite(refine(engine).log_joint)
+    engine.advance(TEXTS[30:])
+    with pytest.raises(ValueError, match="more --retain"):
+        refine(engine)
+    with pytest.raises(ConfigError, match="refine_every has no meaning with a document_beta"):
+        Engine(Settings(likelihood="hierarchical-dirichlet", document_beta=2.0, refine_every=512))
 
 
 def test_a_stream_with_many_clusters_goes_on() -> None:

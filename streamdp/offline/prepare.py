@@ -64,10 +64,7 @@ def new_store(
         raise ValueError(f"{name} is neither a family of words nor of vectors")
     _check_words(data)
     if likelihood.ordered and (anchors is not None or places is not None):
-        raise ValueError(
-            "with a document level the order of all records counts: hybrid, gibbs, split-merge, beam, astar "
-            "serve; permutations, and a refinement beside older records, need document_beta None"
-        )
+        raise ValueError("a document level is for hybrid, gibbs, split-merge, beam, astar; not permutations")
     beside = _beside(data, likelihood, capacity, anchors)
     if anchors is not None:
         data = Batch.concatenate([replace(data, vectors=None), anchors.words])

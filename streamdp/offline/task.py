@@ -374,6 +374,10 @@ def task_over(stream: Stream, seed: int | None = None, *, blurred: bool = False)
     problem = Problem(held.batch, likelihood, prior, settings, base=stream.base)
     seqs, names = held.first + np.arange(len(held.labels)), np.zeros(0, np.int64)
     labels = held.labels.copy()
+    if held.first > 0 and likelihood.ordered:
+        raise ValueError(
+            "a document level needs all records, and older ones are gone: make it with more --retain"
+        )
     if held.first > 0:
         frozen = frozen_of(search, held, problem.prior, problem.likelihood, blurred=blurred)
         chosen = np.flatnonzero(frozen.free)

@@ -97,6 +97,8 @@ class Blueprint:
         self.prior_for(sparse=self.sparse is not False)
         if self.settings.refine_every > self.settings.retain:
             raise ConfigError("refine_every: it is more than the records that --retain keeps")
+        if self.settings.refine_every and self.settings.document_beta is not None:
+            raise ConfigError("refine_every has no meaning with a document_beta: choose one of them")
 
     def second_look(self, likelihood: Likelihood) -> int:
         """Records after which a record is looked at again, 0 for never."""
