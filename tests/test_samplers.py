@@ -431,11 +431,16 @@ def test_wrong_settings_are_refused(make: Callable[[], Any], message: str) -> No
 
 
 @pytest.mark.parametrize(
-    ("move", "n"), [(Permutation("exact"), 2_001), (Permutation(order="markov", keep=0.1), 5_001)]
+    ("move", "n", "serves"),
+    [
+        (Permutation("exact"), 2_001, "metropolis"),
+        (Permutation(order="markov", keep=0.1), 5_001, "uniform"),
+        (Permutation(order="markov-ratio", keep=0.1), 5_001, "uniform"),
+    ],
 )
-def test_too_many_records_for_a_table_are_refused(move: Permutation, n: int) -> None:
+def test_too_many_records_for_a_table_are_refused(move: Permutation, n: int, serves: str) -> None:
     chain = Chain(Data.of_vectors(np.zeros((n, 1))), lk.Gaussian(1), pr.CRP(1.0))
-    with pytest.raises(ValueError, match=f"for up to .*, not {n}"):
+    with pytest.raises(ValueError, match=f"for up to .*, not {n}: take {serves}$"):
         move(chain)
 
 
@@ -502,6 +507,22 @@ def test_finds_pruning_that_is_never_refused() -> None:
     careless = Careless(keep=1e-9, width=3)
     p = agreement("bernoulli", "crp", [careless], n=5, draws=DRAWS_OF_FIVE, thin=4)
     assert p < PLANTED
+
+
+@pytest.mark.parametrize("order", ["projection", "projection-pair"])
+def test_finds_draws_along_projections_that_are_all_taken(order: Any) -> None:
+    """Of records at -1, 0 and 1 the outer two are together without the inner one too rarely."""
+
+    class EveryDraw(Permutation):
+        def _climb(self, chain: Chain) -> None:
+            self._take(chain)
+
+    problem = Problem.of(np.array([[-1.0], [0.0], [1.0]]), lk.Gaussian(1, variance=0.5, mean_variance=1.0))
+    posterior = problem.posterior(pr.CRP(1.0))
+    drawn = draw(problem.chain(pr.CRP(1.0)), [EveryDraw(order=order)], DRAWS, 3)
+    assert posterior[0, 1, 0] == pytest.approx(0.080, abs=0.001)
+    assert drawn[0, 1, 0] / DRAWS == pytest.approx(0.044, abs=0.015)
+    assert p_value(drawn, posterior) < PLANTED
 
 
 @pytest.mark.parametrize("prior", EXCHANGEABLE)

@@ -223,7 +223,7 @@ class Permutation(Sampler):
         if self._program is not None and all(a is b for a, b in zip(made_for, before, strict=True)):
             return self._program
         if self.form == "exact" and n > MOST_EXACT:
-            raise ValueError(f"the exact form is for up to {MOST_EXACT} records, not {n}")
+            raise ValueError(f"the exact form is for up to {MOST_EXACT} records, not {n}: take metropolis")
         width = n + 1 if self.keep == 0.0 else min(self.width, n + 1)
         similarity = np.zeros((0, 0))
         if self.markov:
@@ -249,7 +249,7 @@ class Permutation(Sampler):
     def _similarity(self, chain: Chain) -> np.ndarray:
         n = chain.size
         if n > MOST_MARKOV:
-            raise ValueError(f"Markov orders are for up to {MOST_MARKOV} records, not {n}")
+            raise ValueError(f"Markov orders are for up to {MOST_MARKOV} records, not {n}: take uniform")
         store = new_store(chain.data, chain.likelihood, chain.base, capacity=n + FIRST_SLOT, places=n)
         prepare(store)
         slots = np.arange(FIRST_SLOT, FIRST_SLOT + n)
