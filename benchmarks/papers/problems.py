@@ -77,7 +77,10 @@ SOURCES = {
 
 def data_file(name: str) -> Path:
     """Where a set lies; the program ends with a line that says what it is and whose, if it is not there."""
-    path = data_folder() / name
+    try:
+        path = data_folder() / name
+    except SystemExit as missing:
+        sys.exit(f"{missing}; {name} is wanted: {SOURCES[name]}")
     if not path.exists():
         sys.exit(f"no {name} in {path.parent}: {SOURCES[name]}")
     return path
@@ -105,6 +108,40 @@ def digits(count: int) -> Problem:
     vectors = PCA(COMPONENTS, whiten=True, random_state=0).fit_transform(pixels)
     likelihood = Gaussian(dimension=COMPONENTS, variance=1.0, mean_variance=0.1)
     return Problem(Data.of_vectors(np.ascontiguousarray(vectors)), likelihood, CRP(1.0))
+
+
+def articles() -> Problem:
+    """2,246 articles of AP; the smoothing is ours, as Liang, Jordan and Taskar do not state theirs."""
+    lines = data_file("ap.dat").read_text().splitlines()
+    bags = [
+        np.array([pair.split(":") for pair in line.split()[1:]], np.int64).reshape(-1, 2).T for line in lines
+    ]
+    return Problem(
+        Data.of_words([(bag[0], bag[1]) for bag in bags]), DirichletMultinomial(0.1, 10_473), CRP(1.0)
+    )
+
+
+def standardised_digits(count: int, components: int) -> Problem:
+    """The first digits of MNIST, pixels standardised, on principal components, with noise of variance 16."""
+    with np.load(data_file("mnist.npz")) as file:
+        pixels = file["x_train"][:count].reshape(count, -1).astype(float)
+    pixels = pixels[:, pixels.std(axis=0) > 0.0]
+    pixels = (pixels - pixels.mean(axis=0)) / pixels.std(axis=0)
+    vectors = pixels @ np.linalg.svd(pixels, full_matrices=False)[2][:components].T
+    likelihood = Gaussian(components, variance=16.0, mean_variance=float(vectors.var()))
+    return Problem(Data.of_vectors(np.ascontiguousarray(vectors)), likelihood, CRP(1.0))
+
+
+def mixture(
+    count: int, dimension: int, clusters: int, deviation: float, mean_variance: float, seed: int
+) -> tuple[Problem, np.ndarray]:
+    """Normal centres of that deviation, unit noise around them; and the true clusters."""
+    rng = np.random.default_rng(seed)
+    centres = deviation * rng.normal(size=(clusters, dimension))
+    truth = rng.integers(0, clusters, count)
+    vectors = centres[truth] + rng.normal(size=(count, dimension))
+    likelihood = Gaussian(dimension, variance=1.0, mean_variance=mean_variance)
+    return Problem(Data.of_vectors(vectors), likelihood, CRP(1.0)), truth
 
 
 # ---------------------------------------------------------------- search and samplers
