@@ -251,8 +251,7 @@ def _check_clusters(prior: Prior, clusters: int) -> None:
 
 def _same_records(a: Likelihood, b: Likelihood) -> bool:
     """Whether two likelihoods keep records and statistics in the same form."""
-    names = "dimension", "forget", "ordered"
-    form = [(type(x), *(getattr(x, name, None) for name in names)) for x in (a, b)]
+    form = [(type(x), x.ordered, *(getattr(x, n, None) for n in ("dimension", "forget"))) for x in (a, b)]
     return form[0] == form[1]
 
 

@@ -52,9 +52,8 @@ STARTS: dict[str, Callable[[Chain], None]] = {
 
 def _climbing(problem: Problem, plan: Plan) -> list[Move]:
     """Moves of the first half of a budget alone, which need not leave the posterior as it is."""
-    # permutations take records in any order
-    without = problem.anchors or problem.corrected or (problem.likelihood.ordered and plan.method == "hybrid")
-    return [] if without else METHODS[plan.method].climbing(problem.prior)
+    some = problem.anchors or problem.corrected or (problem.likelihood.ordered and plan.method == "hybrid")
+    return [] if some else METHODS[plan.method].climbing(problem.prior)
 
 
 def _drawing(problem: Problem, plan: Plan) -> list[Move]:

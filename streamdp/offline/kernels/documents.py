@@ -62,9 +62,8 @@ def _remove(store: DocumentStore, slot: int, i: int) -> None:
     _remove_words(store, slot, i)
     store.beside.slot[i] = NOWHERE
     if store.size[slot] == 0:
-        store.beside.in_order[slot] = 0.0
-    else:
-        _update(store, slot)
+        store.log_h[slot] = store.beside.in_order[slot]
+    _update(store, slot)
 
 
 @clusters.score.of(DocumentStore)
