@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from statistics import median
 from typing import NamedTuple
 
@@ -176,11 +176,14 @@ def artificial() -> Result:
 # ---------------------------------------------------------------- what search and samplers find in real data
 
 
+Runs = list[tuple[Figures, float]]
+
+
 class Row(NamedTuple):
     """What several runs of a method found, and what the paper prints of it."""
 
     name: str
-    runs: list[tuple[Figures, float]]
+    runs: Runs
     paper: tuple[str, ...] = (NONE, NONE, NONE)
 
     def cells(self) -> tuple[str, ...]:
@@ -199,13 +202,30 @@ class Row(NamedTuple):
 COLUMNS = ("", "K", "NLL", "J", "CPU s", "paper: K", "NLL", "s")
 
 
-def in_one_pass(
-    problem: Problem, counted: bool, seeds: int
-) -> Iterator[tuple[str, list[tuple[Figures, float]]]]:
-    """Greedy search by order, under the prior of the counts (eq. 2) or under p(z)."""
+def by_order(find: Callable[[Order, int], tuple[Figures, float]], seeds: int) -> Iterator[tuple[Order, Runs]]:
+    """What a search finds in each order, in several random ones."""
     for order in ORDERS:
-        seeded = range(seeds if order == "random" else 1)
-        yield order, [greedy(problem, order, seed, counted) for seed in seeded]
+        yield order, [find(order, seed) for seed in range(seeds if order == "random" else 1)]
+
+
+def searches(problem: Problem, seeds: int, paper: Mapping[Order, tuple[str, ...]]) -> Iterator[Row]:
+    """A* with a short queue and one pass under the prior of the counts (eq. 2), and one pass under p(z)."""
+
+    def best_first(order: Order, seed: int) -> tuple[Figures, float]:
+        began = time.process_time()
+        given = problem.data, problem.likelihood, problem.prior
+        found = astar(*given, queue=10, score="inadmissible", mode="count_prior", order=order, seed=seed)
+        seconds = time.process_time() - began
+        return problem.figures(problem.chain(found.labels)), seconds
+
+    best_first("given", 0)
+    for name, find in (
+        ("A* 10, eq. 2", best_first),
+        ("one pass, eq. 2", lambda order, seed: greedy(problem, order, seed, count_prior=True)),
+        ("one pass, p(z)", lambda order, seed: greedy(problem, order, seed)),
+    ):
+        for order, runs in by_order(find, seeds):
+            yield Row(f"{name}, {order}", runs, paper[order])
 
 
 def by_beams(problem: Problem, order: np.ndarray, width: int, temper: float) -> tuple[Figures, float]:
@@ -236,11 +256,7 @@ def of_digits(count: int) -> list[tuple[str, ...]]:
     sweeps, *paper = SUBSETS[count]
     warm(problem, Gibbs())
     greedy(Problem(problem.data.take(np.arange(20)), problem.likelihood, problem.prior), "given", 0, True)
-    rows = [
-        Row(f"search, eq. 2, {order}", runs, tuple(paper))
-        for order, runs in in_one_pass(problem, True, SEEDS)
-    ]
-    rows += [Row(f"search, p(z), {order}", runs) for order, runs in in_one_pass(problem, False, SEEDS)]
+    rows = list(searches(problem, SEEDS, dict.fromkeys(ORDERS, tuple(paper))))
     shuffled = [order_of(problem.chain(seed=seed), "random") for seed in range(SEEDS)]
     for temper, name in ((1.0, "p(z)"), (0.0, "a flat prior")):
         runs = [by_beams(problem, order, 16, temper) for order in shuffled]
@@ -297,9 +313,7 @@ def of_papers(part: str) -> list[tuple[str, ...]]:
             chain = problem.chain()
             start(chain)
             rows.append(Row(name, [(problem.figures(chain), 0.0)]))
-        for counted, prior in ((True, "eq. 2"), (False, "p(z)")):
-            for order, runs in in_one_pass(problem, counted, 10):
-                rows.append(Row(f"search, {prior}, {order}", runs, PAPER[order]))
+        rows += searches(problem, 10, PAPER)
         order = order_of(problem.chain(), "ascending")
         for width in (4, 16, 64):
             for temper, prior in ((1.0, "p(z)"), (0.0, "a flat prior")):
