@@ -71,6 +71,7 @@ SOURCES = {
     "nips12.npz": "NIPS 1-12, word counts of 1,740 papers, from S. Roweis",
     "nips12.vocab.txt": "the vocabulary of NIPS 1-12, from S. Roweis",
     "mnist.npz": "MNIST, 60,000 handwritten digits, from Y. LeCun, C. Cortes and C. Burges",
+    "reuters21578.jsonl.gz": "20,840 Reuters stories of 1987, from D. Lewis",
     "ap.dat": "2,246 AP documents in the format of lda-c, from D. Blei",
 }
 
