@@ -84,9 +84,11 @@ def with_long_tables(
         return store
     assert isinstance(likelihood, BagFamily)
     factor = length.max() / np.maximum(length, 1.0)
-    scaled = np.floor(store.counts * np.repeat(factor, np.diff(store.offsets)) + 0.5).astype(np.int64)
+    scaled = np.floor(store.counts * np.repeat(factor, np.diff(store.offsets)) + 0.5)
     by_word, by_record = word_totals(store.words, store.counts)
-    by_word[by_word.argmax()] += len(length) * np.diff(np.append(0, np.cumsum(scaled))[store.offsets]).max()
+    most = np.zeros(len(by_word))
+    np.maximum.at(most, store.words, scaled)
+    by_word += len(length) * most
     if base is None:
         base = likelihood.base_of_records(store.offsets, store.words)
     longer = likelihood.set_terms(by_word, by_record, base)
