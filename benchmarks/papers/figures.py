@@ -83,7 +83,8 @@ def difference(values: Sequence[float], others: Sequence[float], digits: int = 2
     return interval(np.subtract(values, others), digits)
 
 
-A, R = TypeVar("A"), TypeVar("R")
+A = TypeVar("A")
+R = TypeVar("R")
 
 
 def on_all_cores(function: Callable[[A], R], arguments: Iterable[A]) -> list[R]:

@@ -149,10 +149,10 @@ def mixture(
 
 
 def searched(
-    problem: Problem, order: np.ndarray, width: int, temper: float = 1.0, slack: float = MAX_SLACK
+    problem: Problem, order: np.ndarray, width: int, temper: float = 1.0
 ) -> tuple[np.ndarray, float]:
     """The clustering that a beam ends up with, by record, and its CPU seconds."""
-    settings = Settings(beam=width, temper=temper, slack=slack)
+    settings = Settings(beam=width, temper=temper, slack=MAX_SLACK)
     model = build_model(settings, problem.prior, problem.likelihood)
     search = BeamSearch(model, problem.likelihood)
     if problem.likelihood.sparse:
