@@ -220,11 +220,3 @@ def warm(problem: Problem, *moves: Move) -> None:
     searched(few, np.arange(20), 2)
     for move in moves:
         move(few.chain(np.arange(20) % 3))
-
-
-# ---------------------------------------------------------------- what is shown
-
-
-def verdict(met: bool | None) -> str:
-    """Whether a goal is met; nothing where there is none."""
-    return "" if met is None else "yes" if met else "no"
