@@ -216,6 +216,8 @@ def held_out() -> Result:
             (a, k), (b, m) = by_key[name, "Dirichlet", theta].T, by_key[name, "uniform", theta].T
             shown = interval(a, 3), interval(b, 3), difference(b, a, 4), interval(k, 1), interval(m, 1)
             rows.append((f"{theta:g}", *shown, "-"))
+        a, b = (max((by_key[name, p, theta][:, 0] for theta in THETAS), key=np.mean) for p in COMPARED)
+        rows.append(("the best of each", interval(a, 3), interval(b, 3), difference(b, a, 4), "", "", "-"))
         for process in COMPARED:
             logs, clusters = np.array([by_key[name, process, theta].mean(axis=0) for theta in THETAS]).T
             left.semilogx(THETAS, logs, "o-", label=process)
