@@ -26,21 +26,15 @@ from streamdp.priors import CRP
 
 BURN_IN, ROUNDS, LAGS = 200, 2_000, (1, 5, 20)
 WIDTHS = [(order, keep) for order in ("uniform", "projection") for keep in (0.1, 1e-3, 1e-6)]
-CLUSTERS, CLOSE = 40, 100.0
-"""Of the mixtures; and nats below the true clustering from which it counts as found."""
-UNKNOWN = "-"
-"""What the paper shows as a curve, without numbers."""
+CLUSTERS, CLOSE, UNKNOWN = 40, 100.0, "-"
+"""Of the mixtures; nats below the truth at which it counts as found; for what the paper shows as a curve."""
 
 
 class EveryDraw(Permutation):
-    """Takes what projections propose whether the log joint rises or not."""
+    """Takes what projections propose even if the log joint falls, and notes the runs kept at each record."""
 
     def _climb(self, chain: Chain) -> None:
         self._take(chain)
-
-
-class Counting(Permutation):
-    """Notes how many runs are kept at each record."""
 
     def _forward(self, *given: Any) -> Program:
         program = super()._forward(*given)
@@ -113,7 +107,6 @@ class Job(NamedTuple):
 
 
 def times(seconds: float) -> np.ndarray:
-    """CPU seconds at which a chain is looked at."""
     return np.geomspace(0.02, seconds, 80)
 
 
@@ -157,11 +150,10 @@ def compared(axes: Axes, data: str, start: str, seeds: int, seconds: float) -> T
 
 def panels(cases: Sequence[tuple[str, str, int, float]]) -> Result:
     """Several sets or starts beside each other."""
-    picture = Figure(figsize=(4.2 * len(cases), 3.8))
+    picture = Figure(figsize=(4.2 * len(cases), 4.2), layout="constrained")
     panes = picture.subplots(1, len(cases))
     tables = [compared(axes, *case) for axes, case in zip(panes, cases, strict=True)]
-    panes[0].legend(fontsize=6, frameon=False)
-    picture.tight_layout()
+    picture.legend(*panes[0].get_legend_handles_labels(), loc="outside lower center", ncols=3, frameon=False)
     return Result(tables, picture)
 
 
@@ -199,10 +191,8 @@ def autocorrelated() -> Result:
 
 def kept(job: Job) -> list[np.ndarray]:
     """How many runs are kept at each record after 20 Gibbs sweeps, by order and share pruned."""
-    chain, beams = (
-        problem(job.data, job.seed)[0].chain(seed=job.seed),
-        [Counting(order=o, keep=k) for o, k in WIDTHS],
-    )
+    chain = problem(job.data, job.seed)[0].chain(seed=job.seed)
+    beams = [EveryDraw(order=order, keep=keep) for order, keep in WIDTHS]
     for move in [Gibbs()] * 20 + beams:
         move(chain)
     return [beam.kept for beam in beams]
