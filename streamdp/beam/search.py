@@ -1,4 +1,8 @@
-"""The beam as an object: a pure function of what it was and the records it is given."""
+"""The beam as an object: a pure function of what it was and the records it is given.
+
+Daume III 2007, section 3, with a queue that holds clusterings of equally many records: they are compared as
+they are, without a completion or a look-ahead.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The sequential distance-dependent Chinese restaurant process."""
+"""The sequential distance-dependent Chinese restaurant process.
+
+Blei and Frazier 2011, section 2; here links go back in time only, and p(z) is summed over them.
+"""
 
 from __future__ import annotations
 

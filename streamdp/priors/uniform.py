@@ -1,4 +1,7 @@
-"""The uniform process."""
+"""The uniform process.
+
+Wallach, Jensen, Dicker and Heller 2010, section 3; their eq. 12 as derived, not as printed.
+"""
 
 from __future__ import annotations
 

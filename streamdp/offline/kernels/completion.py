@@ -1,4 +1,8 @@
-"""What a prior gives for the next record, and the most it can still give for all that come after."""
+"""What a prior gives for the next record, and the most it can still give for all that come after.
+
+Daume III 2007, sections 3.1 and 3.3; Feng, Blei and Frazier 2015, eq. 3. The best completion of p(z) is
+exact, in place of greedy steps; the papers' look-aheads at the likelihood are no bounds.
+"""
 
 from __future__ import annotations
 
