@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from algebra import add, empty, log_marginal
 from covering import covering
-from oracle.enumeration import restricted_growth_strings
+from oracle.enumeration import link_configurations, partition_of_links, restricted_growth_strings
 
 from streamdp.likelihoods import (
     BetaBernoulli,
@@ -627,15 +627,17 @@ def test_what_may_follow_of_the_counts_is_no_bound() -> None:
 
 
 def test_a_greedy_completion_of_the_counts_is_not_the_best() -> None:
-    concentration, size = 3.0, 7
+    concentration, size = 3.2, 7  # at 3 two steps are equally good, and one of them leads to the best
     greedy, reached = (1,), {(1,)}
     for _ in range(size - 1):  # as many steps as records are left
-        greedy = max(with_one_more(greedy), key=lambda sizes: of_sizes(sizes, concentration))
+        steps = {tuple(sorted(more)): of_sizes(more, concentration) for more in with_one_more(greedy)}
+        greedy = max(steps, key=lambda sizes: steps[sizes])
+        assert max((value for more, value in steps.items() if more != greedy)) < steps[greedy] - 0.01
         reached = {tuple(sorted(more)) for sizes in reached for more in with_one_more(sizes)}
     best = max(reached, key=lambda sizes: of_sizes(sizes, concentration))
-    assert (tuple(sorted(greedy)), best) == ((1, 1, 1, 2, 2), (1, 1, 2, 3))
+    assert (greedy, best) == ((1, 1, 1, 2, 2), (1, 1, 2, 3))
     gap = of_sizes(best, concentration) - of_sizes(greedy, concentration)
-    assert gap == pytest.approx(math.log(4 / 3))
+    assert gap == pytest.approx(math.log(5 / 4))
 
 
 def test_the_largest_cluster_may_grow_too_soon() -> None:
@@ -661,6 +663,21 @@ def test_the_look_ahead_of_feng_is_no_bound(prior: Prior, mode: Any, x: tuple[fl
     found = case.solve(score="predictive", mode=mode)
     assert found.score == pytest.approx(scores[tuple(found.labels.tolist())])
     assert found.score < max(scores.values()) - 0.04
+
+
+def test_what_the_search_by_links_misses() -> None:
+    """Twenty-four sets of links of four records make fifteen clusterings, and the best is not found."""
+    case = replace(on_a_line((0, 2, 0, 4), 1.0), prior=DistanceDependent(1.0, Window(10.0)))
+    links = list(link_configurations(4))
+    _, complete = exhausted(case.search(mode="likelihood_only"))
+    assert len(links) == 24
+    assert len({partition_of_links(each) for each in links}) == len(complete) == 15
+    found = case.solve(score="predictive", mode="likelihood_only")
+    assert found.labels.tolist() == [0, 0, 0, 1]
+    assert found.score == pytest.approx(-10.25, abs=0.005)
+    best = max(partitions(4), key=case.log_likelihood)
+    assert best == (0, 1, 0, 1)
+    assert case.log_likelihood(best) == pytest.approx(-10.02, abs=0.005)
 
 
 def test_singletons_as_a_look_ahead() -> None:

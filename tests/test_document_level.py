@@ -57,6 +57,11 @@ class Documents(Problem):
         return self._log_h[members]
 
 
+def bag(text: str) -> tuple[np.ndarray, np.ndarray]:
+    counts = np.array([text.count("a"), text.count("b")])
+    return np.flatnonzero(counts), counts[counts > 0]
+
+
 def test_log_marginal_is_that_of_the_equations_in_the_order_of_the_records() -> None:
     problem = Documents()
     family, records = problem.likelihood, problem.records
@@ -64,6 +69,22 @@ def test_log_marginal_is_that_of_the_equations_in_the_order_of_the_records() -> 
     reverse = family.log_marginal(records[::-1])
     assert reverse == pytest.approx(problem.log_h((5, 4, 3, 2, 1, 0)), abs=1e-10)
     assert abs(reverse - family.log_marginal(records)) > 1e-3
+
+
+def test_the_order_of_records_matters_and_conditionals_as_if_last_belong_to_no_distribution() -> None:
+    family = lk.HierarchicalDirichlet(1.0, 1.0, base=(0.5, 0.5))
+    texts = {t: bag(t) for t in ("a", "b", "aa", "ab")}
+    aa, b = texts["aa"], texts["b"]
+    assert math.exp(family.log_marginal([aa, b])) == pytest.approx(7 / 96)
+    assert math.exp(family.log_marginal([b, aa])) == pytest.approx(9 / 96)
+
+    def last(x: str, other: str) -> float:
+        return math.exp(family.log_marginal([texts[other], texts[x]]) - family.log_marginal([texts[other]]))
+
+    # of any distribution, the products once round "aa", "b", "ab", "a" are the same either way
+    there = last("aa", "a") * last("a", "ab") * last("ab", "b") * last("b", "aa")
+    back = last("a", "aa") * last("ab", "a") * last("b", "ab") * last("aa", "b")
+    assert (there, back) == (pytest.approx(11 / 3072), pytest.approx(15 / 3072))
 
 
 def test_log_joint_of_all_clusterings() -> None:

@@ -355,6 +355,12 @@ def pitman_yor_mean(n: int, alpha: float, d: float) -> float:
     return alpha / d * (math.exp(ratio) - 1.0)
 
 
+def test_the_uniform_process_of_three_records_depends_on_their_order() -> None:
+    shares = [math.exp(Uniform(1.0).log_probability(z)) for z in ((0, 0, 0), (0, 0, 1), (0, 1, 1), (0, 1, 0))]
+    assert shares == pytest.approx([1 / 4, 1 / 4, 1 / 6, 1 / 6])
+    assert math.exp(Uniform(1.0).log_probability((0, 1, 2))) == pytest.approx(1 / 6)
+
+
 @pytest.mark.parametrize(
     ("prior", "expected"),
     [
