@@ -246,9 +246,17 @@ def test_a_signal_ends_with_what_was_found(tmp_path: Path) -> None:
     [
         (("nowhere.jsonl",), 66, "nowhere.jsonl"),
         (("in.jsonl", "--budget", "5q"), 64, "neither a time"),
-        (("in.jsonl", "--method", "permutation", "--prior", "uniform"), 65, "not for Uniform"),
+        (
+            ("in.jsonl", "--method", "permutation", "--prior", "uniform"),
+            65,
+            "not for Uniform: take the method hybrid",
+        ),
         (("in.jsonl", "--method", "split-merge", "--decay", "window"), 65, "not for DistanceDependent"),
-        (("in.jsonl", "--method", "astar", "--look-ahead", "clairvoyant"), 65, "clairvoyant"),
+        (
+            ("in.jsonl", "--method", "astar", "--look-ahead", "guess"),
+            64,
+            "--look-ahead must be one of admissible",
+        ),
         (("in.jsonl", "--likelihood", "beta-bernoulli"), 65, "each 0 or 1"),
         (("in.jsonl", "--likelihood", "dirichlet-multinomial"), 65, "no records to cluster"),
         (("in.jsonl", "--output", "in.jsonl"), 64, "name the same file"),

@@ -103,6 +103,8 @@ class Job(NamedTuple):
         elif self.start == "k-means":
             means = KMeans(CLUSTERS, init="random", n_init=1, random_state=self.seed)
             chain.set_labels(means.fit_predict(records.data.vectors))
+        elif self.start == "singletons":
+            chain.set_labels(np.arange(chain.size))
         return chain, moves[self.move](), truth
 
 
@@ -193,8 +195,12 @@ def kept(job: Job) -> list[np.ndarray]:
     """How many runs are kept at each record after 20 Gibbs sweeps, by order and share pruned."""
     chain = problem(job.data, job.seed)[0].chain(seed=job.seed)
     beams = [EveryDraw(order=order, keep=keep) for order, keep in WIDTHS]
-    for move in [Gibbs()] * 20 + beams:
-        move(chain)
+    for _ in range(20):
+        Gibbs()(chain)
+    labels = chain.labels.copy()
+    for beam in beams:
+        chain.set_labels(labels)
+        beam(chain)
     return [beam.kept for beam in beams]
 
 
@@ -209,7 +215,7 @@ def pruned() -> Result:
 
 
 MIXTURES = [(f"{dimension} dimensions", "one cluster", 5, 3.0) for dimension in (10, 40, 80)]
-STARTS = [("40 dimensions", start, 5, 3.0) for start in ("random clusters", "k-means")]
+STARTS = [("40 dimensions", start, 5, 3.0) for start in ("random clusters", "k-means", "singletons")]
 COLLECTIONS = [("MNIST", "one cluster", 4, 5.0), ("AP", "one cluster", 4, 8.0)]
 EXPERIMENTS = (
     Experiment("mixtures", "figures 2 and 3, mixtures from one cluster", partial(panels, MIXTURES)),

@@ -30,6 +30,7 @@ from streamdp.offline.kernels.astar import (
 )
 from streamdp.offline.kernels.completion import COUNTS, JOINT, PREDICTIVE, REPLICA, SUMS, SUPPORT, Heuristic
 from streamdp.offline.kernels.store import FIRST_SLOT, BesideStore, Store, WordStore, prepare
+from streamdp.offline.plan import Order, Score
 from streamdp.offline.prepare import Data, log_coefficients, new_store, word_totals
 from streamdp.priors import by_distance, by_order
 from streamdp.priors.base import Prior, cluster_sizes
@@ -166,9 +167,7 @@ def new_heuristic(
     ), root
 
 
-Score = Literal["admissible", "trivial", "constant", "replica", "predictive", "inadmissible"]
 Mode = Literal["joint", "count_prior", "likelihood_only"]
-Order = Literal["given", "random", "ascending", "descending"]
 
 BUDGET = 10_000
 """States to expand before all statistics are computed anew, so that rounding errors do not add up."""

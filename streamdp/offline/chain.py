@@ -268,6 +268,9 @@ class Sampler(ABC):
     needs: ClassVar[str]
     """The priors, in words."""
 
+    instead: ClassVar[str] = ""
+    """What serves the others."""
+
     holds: ClassVar[bool] = False
     """Whether it leaves fixed records together or apart as they are."""
 
@@ -284,7 +287,7 @@ class Sampler(ABC):
         """Do one round; returns how many records or proposals it went through."""
         if not self.serves(chain.prior):
             name = type(chain.prior).__name__
-            raise ValueError(f"{type(self).__name__} is for {self.needs}, not for {name}")
+            raise ValueError(f"{type(self).__name__} is for {self.needs}, not for {name}{self.instead}")
         return self.round(chain)
 
 

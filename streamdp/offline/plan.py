@@ -10,6 +10,8 @@ from streamdp.errors import ConfigError, Exit
 Method = Literal["beam", "astar", "gibbs", "split-merge", "permutation", "hybrid"]
 Start = Literal["auto", "sequential", "one", "singletons", "random", "beam"]
 Estimate = Literal["best", "vi", "binder"]
+Score = Literal["admissible", "trivial", "constant", "replica", "predictive", "inadmissible"]
+Order = Literal["given", "random", "ascending", "descending"]
 SEARCHES = ("beam", "astar")
 SAMPLERS = tuple(method for method in get_args(Method) if method not in SEARCHES)
 
@@ -57,8 +59,14 @@ class Plan:
 
 def check(plan: Plan) -> None:
     """Raise ConfigError (64) for a plan that cannot be."""
-    for name, allowed in (("method", Method), ("start", Start), ("estimate", Estimate)):
-        if getattr(plan, name) not in get_args(allowed):
+    for name, given, allowed in (
+        ("method", plan.method, Method),
+        ("start", plan.start, Start),
+        ("estimate", plan.estimate, Estimate),
+        ("look-ahead", plan.score, Score),
+        ("order", plan.order, Order),
+    ):
+        if given not in get_args(allowed):
             raise ConfigError(f"--{name} must be one of {', '.join(get_args(allowed))}", Exit.USAGE)
     if plan.chains < 1:
         raise ConfigError("--chains must be at least 1", Exit.USAGE)

@@ -76,6 +76,7 @@ class Permutation(Sampler):
     """
 
     needs = "exchangeable priors"
+    instead = ": take the method hybrid"
 
     def __init__(
         self,

@@ -218,6 +218,7 @@ class SplitMerge(Sampler):
     """
 
     needs = "exchangeable priors"
+    instead = ": take the method hybrid"
 
     def __init__(self, variant: int = RESTRICTED, *, scans: int = 5, proposals: int = 10) -> None:
         if variant not in (SIMPLE, RESTRICTED, MIXED):
