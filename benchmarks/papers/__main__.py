@@ -1,6 +1,6 @@
 """The papers' experiments: tables and pictures, printed as they stand on the page.
 
-python -m benchmarks.papers                                 all of them, in an hour on two cores
+python -m benchmarks.papers                                 all of them, in 25 minutes on two cores
 python -m benchmarks.papers wallach                         those of one paper
 python -m benchmarks.papers wallach growth                  one
 python -m benchmarks.papers --page docs/papers.md           written to the page as well, between its marks
