@@ -51,12 +51,14 @@ def main() -> None:
                 continue
             began = time.monotonic()
             mark = f"{paper} {experiment.name}"
+            print(f"{mark}: {experiment.where}", file=sys.stderr, flush=True)
             block = experiment.block(paper, folder)
             print(
                 f"## {mark}: {experiment.where} ({time.monotonic() - began:.0f} s)\n\n{block}\n", flush=True
             )
             if options.page:
                 put(options.page, mark, block)
+    print(f"pictures are in {folder}", file=sys.stderr)
 
 
 if __name__ == "__main__":

@@ -52,8 +52,11 @@ STARTS: dict[str, Callable[[Chain], None]] = {
 
 def _climbing(problem: Problem, plan: Plan) -> list[Move]:
     """Moves of the first half of a budget alone, which need not leave the posterior as it is."""
-    some = problem.anchors or problem.corrected or (problem.likelihood.ordered and plan.method == "hybrid")
-    return [] if some else METHODS[plan.method].climbing(problem.prior)
+    if problem.anchors or problem.corrected:
+        return []
+    if problem.likelihood.ordered and plan.method == "hybrid":  # it does without permutations
+        return []
+    return METHODS[plan.method].climbing(problem.prior)
 
 
 def _drawing(problem: Problem, plan: Plan) -> list[Move]:

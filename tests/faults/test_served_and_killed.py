@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from commands import wait_for
 from hostile import BODIES, sent
 from serving import Served, stored
 
@@ -80,9 +81,7 @@ def test_every_acknowledged_record_is_there_once_and_as_without_a_kill(
         Hostile(running),
     )
     hostile.start()
-    while hostile.refused == 0:
-        assert hostile.is_alive()
-        time.sleep(0.05)
+    wait_for(lambda: hostile.refused > 0, running[-1].process)
     for client in clients:
         client.start()
     chance = random.Random(3)
@@ -100,6 +99,7 @@ def test_every_acknowledged_record_is_there_once_and_as_without_a_kill(
     assert hostile.is_alive()
     hostile.ended.set()
     hostile.join(60)
+    assert hostile.refused > 0
     assert running[-1].stop() == 0
     told = {name: answer for client in clients for name, answer in client.told.items()}
     assert len(told) == records

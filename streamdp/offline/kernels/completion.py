@@ -184,13 +184,14 @@ def predictive(
         peak = max(peak, weights[k])
     for k in range(clusters + 1):
         mass += math.exp(weights[k] - peak)
+    norm = peak + math.log(mass)
     for place in range(depth, order.shape[0]):
         i = order[place]
         score(store, i, slots, clusters, out)
         best = weights[clusters] + store.fresh[i]
         for k in range(clusters):
             best = max(best, weights[k] + out[k])
-        ahead += best - peak - math.log(mass)
+        ahead += best - norm
     return ahead
 
 

@@ -180,21 +180,14 @@ class Permutation(Sampler):
         random, store = chain.generator(), chain.store
         order, bounds = program.order, program.bounds
         worded = isinstance(store, WordStore)
-        direction = np.zeros(len(store.length) if worded else store.vectors.shape[1])
         for k in range(chain.clusters):
             members = order[bounds[k] : bounds[k + 1]].copy()
             if len(members) < 3:
                 continue
             if self.order == "projection":
-                direction = random.standard_normal(len(direction))
+                direction = random.standard_normal(len(store.length) if worded else store.vectors.shape[1])
             else:
-                i, j = random.choice(members, 2, replace=False)
-                if worded:
-                    direction[:] = 0.0
-                    _add_shares(store, int(i), 1.0, direction)
-                    _add_shares(store, int(j), -1.0, direction)
-                else:
-                    direction = store.vectors[i] - store.vectors[j]
+                direction = _from_one_to_another(store, *random.choice(members, 2, replace=False))
             heights = (
                 _mean_of_words(store, members, direction) if worded else store.vectors[members] @ direction
             )
@@ -263,11 +256,16 @@ class Permutation(Sampler):
         return similarity if self.order == "markov" else np.clip(similarity, -MOST_RATIO, MOST_RATIO)
 
 
-def _add_shares(records: WordStore, i: int, sign: float, shares: np.ndarray) -> None:
-    """Add the share that each word has of a record."""
-    place = slice(records.offsets[i], records.offsets[i + 1])
-    counts = records.counts[place]
-    shares[records.words[place]] += sign * counts / max(counts.sum(), 1)
+def _from_one_to_another(store: Any, i: int, j: int) -> np.ndarray:
+    """The difference of two records; of texts that of their shares of words."""
+    if not isinstance(store, WordStore):
+        return np.asarray(store.vectors[i] - store.vectors[j])
+    difference = np.zeros(len(store.length))
+    for record, sign in ((i, 1.0), (j, -1.0)):
+        place = slice(store.offsets[record], store.offsets[record + 1])
+        counts = store.counts[place]
+        difference[store.words[place]] += sign * counts / max(counts.sum(), 1)
+    return difference
 
 
 def _mean_of_words(records: WordStore, members: np.ndarray, direction: np.ndarray) -> np.ndarray:
