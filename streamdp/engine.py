@@ -34,9 +34,9 @@ from streamdp.settings import Settings
 from streamdp.settings.blueprint import Blueprint
 from streamdp.settings.load import UNNAMED
 from streamdp.state.corrections import Correction
-from streamdp.state.migrate import parts_of, stamped, upgraded
 from streamdp.state.retained import Retained
 from streamdp.state.sound import refusing
+from streamdp.state.stamp import checked, stamped
 from streamdp.story.story import Stories
 from streamdp.streams.beam import BeamStream
 from streamdp.streams.corrections import Corrections
@@ -410,18 +410,17 @@ class Engine(OneThreadAtATime, but=("advance", "score", "search")):
         }
         if (corrected := stream.corrections.dump()) is not None:
             stored["corrections"] = corrected
-        return msgspec.msgpack.encode(stamped(stored, parts_of(stored)))
+        return msgspec.msgpack.encode(stamped(stored))
 
     @classmethod
     def loads(cls, data: bytes, settings: Settings | None = None, **options: Any) -> Self:
         """The engine whose :meth:`dumps` gave ``data``, under the same model; options: those of the class.
 
-        ``data`` may be of any release since 0.9. Raises SnapshotError where it is of a later one than this,
-        or no such state: nothing in it is trusted unseen.
+        Raises SnapshotError where it is of another format, or no such state: nothing in it is trusted unseen.
         """
         self = cls(settings or Settings(), **options)  # what is wrong with these is no fault of the state
         with refusing():
-            stored = upgraded(msgspec.msgpack.decode(data))
+            stored = checked(msgspec.msgpack.decode(data))
             self._order.load(stored["order"])
             check_order(self._order)
             self._stream.retained.load(stored["retained"])

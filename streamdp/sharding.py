@@ -25,8 +25,8 @@ from streamdp.records.frames import rows_of
 from streamdp.settings import ConfigError, Settings
 from streamdp.settings.assemble import distance_prior, is_sparse
 from streamdp.settings.schema import LEAST_MEMORY
-from streamdp.state.migrate import stamped, upgraded
 from streamdp.state.sound import refusing
+from streamdp.state.stamp import checked, stamped
 from streamdp.streams.beam import BeamStream
 from streamdp.threads import OneThreadAtATime, share_lock
 
@@ -195,12 +195,12 @@ class Merger(Engine):
     def dump_parts(self) -> bytes:
         """Which record of each part was the last: with :meth:`dumps`, all of the state."""
         lasts = sorted(self._stream.lasts.items())
-        return msgspec.msgpack.encode(stamped({"lasts": lasts}, ["shards"]))
+        return msgspec.msgpack.encode(stamped({"lasts": lasts}))
 
     def load_parts(self, data: bytes) -> None:
         """The inverse of :meth:`dump_parts`. Raises SnapshotError."""
         with refusing():
-            lasts = upgraded(msgspec.msgpack.decode(data))["lasts"]
+            lasts = checked(msgspec.msgpack.decode(data))["lasts"]
             self._stream.lasts = dict(msgspec.convert(lasts, list[tuple[int, int]]))
 
 

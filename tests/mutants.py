@@ -40,7 +40,8 @@ from inside import run_inside
 
 from benchmarks.drifting import demo_stream
 from streamdp.cli import _run
-from streamdp.state.snapshot import MAGIC, PREFIX, VERSION, snapshots
+from streamdp.state.snapshot import MAGIC, PREFIX, snapshots
+from streamdp.state.stamp import FORMAT
 
 RAN, REFUSED, RAISED, TOUCHED = 0, 3, 4, 5
 SECONDS = 60
@@ -310,7 +311,7 @@ def mutant(case: Case, seed: int) -> bytes:
     lengths = [len(header), len(state)]
     if way >= 0.97:
         lengths[rng.randrange(2)] = rng.choice((0, 1, 2**31, 2**32 - 1))
-        version = rng.choice((version, version, 0, 1, VERSION + 1, 65535))
+        version = rng.choice((version, version, 0, 1, FORMAT + 1, 65535))
     start = PREFIX.pack(MAGIC, version, *lengths) + header + state
     return start + zlib.crc32(start).to_bytes(4, "little")
 

@@ -14,7 +14,6 @@ from test_programs import asked
 
 from streamdp import Correction, CorrectionError, Engine, Record, Settings
 from streamdp.state.corrections import CorrectionsFile
-from streamdp.state.migrate import addresses
 
 NAMES = [*("a0", "a1", "a2"), "seq:1", 17, *("b0", "b1", "b2", "b3", None)]
 """Ids: that of number 3 looks like an address of number 1, that of number 4 is a number."""
@@ -77,9 +76,6 @@ def test_json_says_ids_and_seqs(tmp_path: Path) -> None:
     file = CorrectionsFile(tmp_path)
     file.read()
     assert (file.corrections[0].ids, file.corrections[0].seqs) == (("a1",), (3,))
-    held = {"held": [[{"what": "move", "stories": [7], "records": ["seq:3", "a1"]}, []]], "taken": 1}
-    (moved, sides), *_ = addresses.convert({"corrections": held})["corrections"]["held"]
-    assert (moved, sides) == ({"what": "move", "stories": [7], "ids": ["a1"], "seqs": [3]}, [])
     with pytest.raises(msgspec.ValidationError):
         msgspec.json.decode(b'{"what": "split", "stories": [0], "records": ["a1"]}', type=Correction)
 

@@ -150,7 +150,6 @@ READING: tuple[tuple[str, ...], ...] = (
     ("show", "state"),
     ("state", "verify", "state"),
     ("state", "info", "state"),
-    ("state", "migrate", "state"),
     ("state", "export", "state", "--into", "tables"),
     ("refine", "state", "--into", "refined", "--budget", "2"),
     ("report", "state", "--output", "report.html"),

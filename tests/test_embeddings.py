@@ -8,7 +8,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import numpy as np
 import pytest
 from algebra import empty, log_predictive
@@ -30,7 +29,6 @@ from streamdp.scoring.agreement import agreement
 from streamdp.settings import Settings
 from streamdp.settings.assemble import build_likelihood, build_model, build_prior
 from streamdp.settings.blueprint import Blueprint
-from streamdp.state.retained import pack
 
 
 def directions(vectors: np.ndarray) -> np.ndarray:
@@ -280,22 +278,6 @@ def test_a_state_goes_on_where_it_was(tmp_path: Path) -> None:
         parts = Engine.loads(stored, settings)
     assert got.encoded() == expected.encoded()
     assert len(got.first()) == 500
-
-
-def test_a_state_of_before_keeps_its_likelihood() -> None:
-    """It knows one cosine of its vectors: concentrations and power stay what they were."""
-    vectors, _ = uneven(600, 64, 5)
-    settings = Settings(normalise=True, retain=0)
-    engine = Engine(settings)
-    engine.advance(vectors[:300].tolist())
-    stored = msgspec.msgpack.decode(engine.dumps())
-    stored["moments"][-1], stored["versions"]["vectors"] = pack(np.array(0.1)), 1
-    stored["learned"] = None
-    before = Engine.loads(msgspec.msgpack.encode(stored), settings)
-    family: Any = before.search and before.search.likelihood
-    assert (family.power, len(family.concentration)) == (1.0, 4)
-    before.advance(vectors[300:].tolist())
-    assert Engine.loads(before.dumps(), settings).dumps() == before.dumps()
 
 
 def test_from_the_command_line(tmp_path: Path) -> None:

@@ -18,8 +18,8 @@ from commands import call, fail, succeed, write_headlines
 
 from streamdp.state import snapshot
 from streamdp.state.claim import Claim, Owner, Standby
-from streamdp.state.migrate import stamped
 from streamdp.state.snapshot import FolderLock, Header, SnapshotError, StateFolder
+from streamdp.state.stamp import stamped
 
 RUN = ("consume", "--file", "in.jsonl", "--output", "out", "--state", "state")
 VICTIM = b"alias ls='ls --color'\n"
@@ -145,7 +145,7 @@ def test_a_model_names_no_module_that_the_program_has_not_imported(tmp_path: Pat
     (tmp_path / "evil.py").write_text("raise SystemExit")
     sys.path.insert(0, str(tmp_path))
     state = {"pairs!": [["prior", {"object!": "evil:Evil", "fields": {}}]]}
-    body = msgspec.msgpack.encode(stamped({"state": state}, ["model"]))
+    body = msgspec.msgpack.encode(stamped({"state": state}))
     path.write_bytes(stored.HEAD + zlib.crc32(body).to_bytes(stored.SUM, "big") + body)
     try:
         with pytest.raises(StreamdpError, match="evil:Evil is not imported"):
@@ -218,7 +218,7 @@ def test_a_snapshot_that_is_too_large_is_not_read(here: Path) -> None:
     path = here / "state" / "snapshot-999999999999999.sdp"
     size = 200 << 30
     with path.open("wb") as file:
-        file.write(snapshot.PREFIX.pack(snapshot.MAGIC, snapshot.VERSION, 100, size - 100))
+        file.write(snapshot.PREFIX.pack(snapshot.MAGIC, snapshot.FORMAT, 100, size - 100))
         file.truncate(snapshot.PREFIX.size + size + 4)
     began = time.monotonic()
     done = call(here, "show", "state")

@@ -12,7 +12,8 @@ from streamdp_connectors.files.resume import Left
 
 from streamdp.errors import Exit
 from streamdp.state import snapshot
-from streamdp.state.snapshot import PREFIX, VERSION, Header, SnapshotError, StateFolder, snapshots
+from streamdp.state.snapshot import PREFIX, Header, SnapshotError, StateFolder, snapshots
+from streamdp.state.stamp import FORMAT
 
 BODY = bytes(range(256)) * 2
 
@@ -120,30 +121,14 @@ def test_no_snapshot_yet(folder: Path) -> None:
 def test_a_newer_format_is_refused(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As a later release would write it; older snapshots must not be used in its stead."""
     filled(folder)
-    monkeypatch.setattr(snapshot, "VERSION", VERSION + 1)
+    monkeypatch.setattr(snapshot, "FORMAT", FORMAT + 1)
     filled(folder, 3)
-    monkeypatch.setattr(snapshot, "VERSION", VERSION)
+    monkeypatch.setattr(snapshot, "FORMAT", FORMAT)
     with pytest.raises(
-        SnapshotError, match=rf"format {VERSION + 1}; this is .* {VERSION}: upgrade"
+        SnapshotError, match=rf"format {FORMAT + 1}; this is .* {FORMAT} only: upgrade"
     ) as caught:
         newest_seq(folder)
     assert caught.value.exit_code == 78
-
-
-def test_the_first_format_is_refused(folder: Path) -> None:
-    """Its checksum was another one: it is known by its version and its lengths."""
-    path = filled(folder)[0]
-    data = bytearray(path.read_bytes())
-    data[8:10] = (1).to_bytes(2, "little")
-    data[-4:] = b"\1\2\3\4"
-    path.write_bytes(data)
-    told = rf"{path}: has snapshot format 1, from before streamdp 0\.9, .* start again from the first record"
-    with pytest.raises(SnapshotError, match=f"^{told}$") as caught:
-        newest_seq(folder)
-    assert caught.value.exit_code == 78
-    path.write_bytes(data[:-1])
-    seq, warnings = newest_seq(folder)
-    assert (seq, "damaged" in warnings[0]) == (1, True)
 
 
 def test_an_older_snapshot_is_found_by_number(folder: Path) -> None:

@@ -35,6 +35,7 @@ from streamdp.spark.schema import Intake, rows_of
 from streamdp.spark.schema import Row as Given
 from streamdp.state import snapshot
 from streamdp.state.snapshot import SnapshotError
+from streamdp.state.stamp import FORMAT
 
 HERE = Path(__file__).parent
 SETTINGS = Settings(beam=4, retain=1500)
@@ -357,14 +358,14 @@ def test_the_states_of_a_query_are_snapshots(spark: SparkSession, ran: Path, tmp
         export_states(spark, ran / "checkpoint", tmp_path)
 
 
-@pytest.mark.parametrize(("version", "said"), [(11, "start again"), (13, "upgrade it")])
+@pytest.mark.parametrize(("version", "said"), [(FORMAT - 1, "start again"), (FORMAT + 1, "upgrade it")])
 def test_a_state_of_another_release_is_refused(
     monkeypatch: pytest.MonkeyPatch, version: int, said: str
 ) -> None:
     with monkeypatch.context() as other:
-        other.setattr(snapshot, "VERSION", version)
+        other.setattr(snapshot, "FORMAT", version)
         stored = packed(Engine(SETTINGS), b"token")
-    with pytest.raises(SnapshotError, match=f"the state of a: has snapshot format {version}.*{said}"):
+    with pytest.raises(SnapshotError, match=f"the state of a: was written in format {version}; .*{said}"):
         body_of(stored, SETTINGS, "the state of a")
 
 

@@ -1,4 +1,4 @@
-"""``streamdp state``: info, verify, migrate, export; and what a new release keeps of the old one."""
+"""``streamdp state``: info, verify, export; and what a new release keeps of the old one."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ import numpy as np
 import pytest
 from commands import call, fail, parsed, succeed, write_headlines
 
-from streamdp._version import READS_SINCE, __version__
+from streamdp._version import __version__
 from streamdp.engine import Engine
 from streamdp.settings.load import stored_settings
-from streamdp.state import migrate
+from streamdp.state import stamp
 from streamdp.state.kept import keep_of_another_release
-from streamdp.state.migrate import PARTS, Step
 from streamdp.state.snapshot import Header, StateFolder, newest, pack, read, snapshots
+from streamdp.state.stamp import FORMAT
 
 RUN = ("consume", "in.jsonl", "--output", "out", "--state", "st")
 
@@ -35,7 +35,7 @@ def of_another_release(folder: Path, monkeypatch: pytest.MonkeyPatch, release: s
     """Have the newest snapshot of a folder written by another release."""
     path = snapshots(folder)[0]
     with monkeypatch.context() as other:
-        other.setattr(migrate, "__version__", release)
+        other.setattr(stamp, "__version__", release)
         path.write_bytes(pack(*read(path)))
     return path
 
@@ -45,13 +45,9 @@ def test_info(state: Path) -> None:
     rows = {line[:11].strip(): line[12:] for line in told.splitlines()}
     assert rows["written by"].startswith(f"streamdp {__version__}, consume, ")
     assert rows["holds"].startswith("200 records, ended; ")
-    assert rows["versions"] == ", ".join(
-        f"{part} {PARTS[part]}"
-        for part in ("announced", "beam", "header", "retained", "stories", "texts", "waiting")
-    )
-    assert (rows["to convert"], rows["settings"]) == ("nothing", "second_look 0; retain 100")
+    assert (rows["format"], rows["settings"]) == (str(FORMAT), "second_look 0; retain 100")
     found = json.loads(succeed(state, "state", "info", "st", "--json"))
-    assert (found["seq"], found["release"], found["versions"]["texts"]) == (200, __version__, PARTS["texts"])
+    assert (found["seq"], found["release"], found["format"]) == (200, __version__, FORMAT)
     assert found["positions"] == json.loads(rows["position"])
 
 
@@ -74,82 +70,11 @@ def test_verify_tells_which_is_sound(state: Path) -> None:
     assert one == lines[2] + "\n"
 
 
-def test_nothing_is_converted_where_nothing_is_old(state: Path) -> None:
-    before = {path: path.read_bytes() for path in (state / "st").glob("*")}
-    done = call(state, "state", "migrate", "st")
-    assert (done.returncode, done.stdout) == (0, b"")
-    assert done.stderr.decode() == (
-        f"streamdp: st: nothing to convert, all is in the versions of streamdp {__version__}\n"
-    )
-    assert {path: path.read_bytes() for path in (state / "st").glob("*")} == before
-
-
-def from_the_last(stored: dict[str, Any]) -> dict[str, Any]:
-    """A made-up step: the first version counted what is final, the second has the last of it."""
-    announced = stored["announced"]
-    return {**stored, "announced": {**announced, "final": announced["final"] - 1}}
-
-
-@pytest.fixture
-def later(state: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The state as version 1 of the made-up step has it, in a release that writes version 2."""
-    path = snapshots(state / "st")[0]
-    header, body = read(path)
-    stored = msgspec.msgpack.decode(body)
-    stored["announced"]["final"] += 1
-    path.write_bytes(pack(header, msgspec.msgpack.encode(stored | {"release": "0.9.0"})))
-    monkeypatch.setattr(migrate, "PARTS", {**PARTS, "announced": 2})
-    monkeypatch.setattr("streamdp.cli.state.PARTS", migrate.PARTS)
-    monkeypatch.setattr(migrate, "STEPS", (Step("announced", 1, from_the_last),))
-    return state
-
-
-def test_migrate_converts_and_keeps_the_file_before(later: Path) -> None:
-    before = snapshots(later / "st")[0].read_bytes()
-    told = succeed(later, "state", "info", "st").decode()
-    assert "to convert  announced 1 to 2\n" in told
-    clusters = parsed(succeed(later, "show", "st", "--json"))
-    done = call(later, "state", "migrate", "st")
-    assert done.returncode == 0, done.stderr
-    (kept,) = (later / "st").glob("*.sdp.of-*")
-    assert kept.read_bytes() == before
-    assert done.stderr.decode() == (
-        f"streamdp: st: converted from streamdp 0.9.0 (announced 1 to 2); before: {kept.relative_to(later)}\n"
-    )
-    assert "to convert  nothing\n" in succeed(later, "state", "info", "st").decode()
-    assert parsed(succeed(later, "show", "st", "--json")) == clusters
-    assert parsed(succeed(later, "show", str(kept), "--json")) == clusters
-    assert len(snapshots(later / "st")) == 2  # the first, before any record, is not the newest
-    done = call(later, *RUN)
-    assert done.returncode == 0, done.stderr
-    assert kept.read_bytes() == before
-
-
-def test_what_is_unsound_after_its_steps_replaces_nothing(
-    later: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(migrate, "STEPS", (Step("announced", 1, lambda stored: {**stored, "announced": 7}),))
-    before = {path: path.read_bytes() for path in (later / "st").glob("*")}
-    assert fail(later, "state", "migrate", "st")[0] == 65
-    assert {path: path.read_bytes() for path in (later / "st").glob("*")} == before
-
-
-def test_a_state_in_use_and_what_is_no_state(state: Path) -> None:
-    found = newest(state / "st", pytest.fail)
-    assert found is not None
-    (state / "copy").write_bytes(pack(*found))
-    assert fail(state, "state", "migrate", "copy")[0] == 64
-    assert fail(state, "state", "migrate", "nowhere")[0] == 66
-    assert not (state / "nowhere").exists()
+def test_what_is_no_state(state: Path) -> None:
     assert fail(state, "state", "info", "in.jsonl")[0] == 65
     for command in ("info", "verify"):
         assert fail(state, "state", command, "nowhere")[0] == 66
-
-
-def test_a_state_in_use_is_not_converted(later: Path) -> None:
-    folder = StateFolder(later / "st")
-    assert fail(later, "state", "migrate", "st")[0] == 73
-    folder.close()
+    assert not (state / "nowhere").exists()
 
 
 def test_the_last_snapshot_of_another_release_is_kept(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -243,10 +168,3 @@ def test_export_of_vectors_and_lines(tmp_path: Path) -> None:
     assert [row["template"] for row in found["clusters"]] == ["GET /cart/<num> <num> ok"]
     assert len(found["records"]) == 30
     assert "record_words" not in found
-
-
-def test_the_version_says_which_states_are_read(tmp_path: Path) -> None:
-    told = succeed(tmp_path, "--version").decode()
-    assert (
-        told == f"streamdp {__version__} (reads states of {READS_SINCE} and later releases up to its own)\n"
-    )

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from streamdp._version import READS_SINCE, __version__
+from streamdp._version import __version__
 from streamdp.cli.errors import LogFormat, choose_log_format
 from streamdp.cli.options import FitOptions, Group, RefineOptions, SparkJob, StoriesOptions, with_options
 from streamdp.cli.state_app import State, state_app
@@ -36,7 +36,7 @@ Overwrite = Annotated[bool, typer.Option("--overwrite", help="replace existing f
 
 def _version(wanted: bool) -> None:
     if wanted:
-        typer.echo(f"streamdp {__version__} (reads states of {READS_SINCE} and later releases up to its own)")
+        typer.echo(f"streamdp {__version__}")
         raise typer.Exit
 
 

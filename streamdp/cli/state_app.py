@@ -9,7 +9,7 @@ import typer
 from streamdp.cli.options import with_options
 from streamdp.settings.schema import Classes
 
-state_app = typer.Typer(help="Look after a state: what it holds, whether it is sound, its conversion.")
+state_app = typer.Typer(help="Look after a state: what it holds, whether it is sound, tables of it.")
 
 State = Annotated[str, typer.Argument(help="state folder or snapshot file", metavar="STATE")]
 
@@ -18,7 +18,7 @@ State = Annotated[str, typer.Argument(help="state folder or snapshot file", meta
 def state_info(
     state: State, json: Annotated[bool, typer.Option("--json", help="as one JSON object")] = False
 ) -> None:
-    """Print what a snapshot says of itself: release, versions, records, positions, settings."""
+    """Print what a snapshot says of itself: release, format, records, positions, settings."""
     from streamdp.cli.state import info
 
     info(state, as_json=json)
@@ -31,15 +31,6 @@ def state_verify(state: State, classes: Classes) -> int:
     from streamdp.cli.state import verify
 
     return verify(state, classes)
-
-
-@state_app.command("migrate")
-@with_options
-def state_migrate(state: State, classes: Classes) -> None:
-    """Convert the newest snapshot of an earlier release, and keep the file that it was."""
-    from streamdp.cli.state import migrate
-
-    migrate(state, classes)
 
 
 @state_app.command("export")

@@ -10,13 +10,12 @@ from typing import Any
 
 import msgspec
 
-from streamdp._version import READS_SINCE
 from streamdp.errors import Exit, StreamdpError, foreseen
 from streamdp.safe_files import open_regular, written_anew
 from streamdp.settings import Settings
 from streamdp.settings.blueprint import PARTS
 from streamdp.settings.load import UNNAMED, under_new_names, unnamed
-from streamdp.state.migrate import NewerError, stamped, upgraded
+from streamdp.state.stamp import FormatError, checked, stamped
 
 NAME = b"streamdp model "
 HEAD = NAME + b"2\n"
@@ -32,7 +31,7 @@ def write(path: Path, state: dict[str, Any], *, overwrite: bool) -> None:
     if path.exists() and not (overwrite and _begins(path)):
         why = "overwrite=True replaces it" if _begins(path) else "and it is no model of streamdp"
         raise StreamdpError(f"{path}: is there already; {why}", Exit.CANNOT_CREATE)
-    body = msgspec.msgpack.encode(stamped({"state": _plain(state)}, ["model"]))
+    body = msgspec.msgpack.encode(stamped({"state": _plain(state)}))
     part = path.with_name(path.name + ".part")
     with foreseen(StreamdpError, path, "written", Exit.CANNOT_CREATE):
         with written_anew(part) as file:
@@ -50,18 +49,15 @@ def read(path: Path, embed: str | None = None) -> dict[str, Any]:
     body = data[len(HEAD) + SUM :]
     if not data.startswith(NAME):
         raise StreamdpError(f"{path}: is no model of streamdp", Exit.BAD_DATA)
-    if data[len(NAME) : len(HEAD)] == b"1\n":
-        what = f"is from before streamdp {READS_SINCE}, which no release reads: learn it anew"
-        raise StreamdpError(f"{path}: {what}", Exit.CONFIG)
     if zlib.crc32(body).to_bytes(SUM, "big") != data[len(HEAD) : len(HEAD) + SUM]:
         raise StreamdpError(f"{path}: is damaged", Exit.BAD_DATA)
     try:
-        stored = upgraded(msgspec.msgpack.decode(body, strict=False))
+        stored = checked(msgspec.msgpack.decode(body, strict=False), "learn it anew")
         state: dict[str, Any] = _made(stored["state"])
         settings = state["parameters"].get("settings")
         if settings is not None and settings.embed != embed and ":" in (settings.embed or ""):
             state["parameters"]["settings"] = unnamed(settings)
-    except NewerError as error:
+    except FormatError as error:
         raise StreamdpError(f"{path}: {error.message}", error.exit_code) from None
     except _FAULTS as error:
         raise StreamdpError(f"{path}: is damaged ({error})", Exit.BAD_DATA) from None

@@ -167,13 +167,8 @@ def check_imports(stored: Mapping[str, Any], classes: Classes) -> None:
 
 
 def under_new_names(stored: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings of a state as this release names, and means, them."""
-    found = {RENAMED.get(name, name): value for name, value in stored.items()}
-    if "vector_weight" not in found and "vector_field" in found:  # of before a vector stood beside fields
-        beside = any(found.get(name) for name in ("fields", "texts", "numbers"))
-        if beside or found["vector_field"] == "vector":
-            found["vector_field"] = None
-    return found
+    """Settings of a state as this release names them."""
+    return {RENAMED.get(name, name): value for name, value in stored.items()}
 
 
 def _stored(value: Any) -> Any:

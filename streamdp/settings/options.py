@@ -34,9 +34,7 @@ GROUPS = {
 """Groups of options in the order in which ``--help`` shows them, with their titles."""
 
 RENAMED: dict[str, str] = {}
-"""Names of options before they were renamed, and those of today. An old name is read for one release.
-
-Of the names in states, which are read for good, a step takes care (``state/migrate``)."""
+"""Names of options before they were renamed, and those of today. An old name is read for one release."""
 
 
 class Option(msgspec.Struct, frozen=True):

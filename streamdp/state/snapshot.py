@@ -1,9 +1,9 @@
 """Snapshots: one file each, written whole or not at all, and never trusted unchecked.
 
-Layout: magic, format version (2 bytes), length of the header (4), length of the body (8), all
+Layout: magic, format (2 bytes), length of the header (4), length of the body (8), all
 little-endian; the header in msgpack (settings, positions, output lengths, wall clock); the body
-(``Engine.dumps``); CRC-32 of everything before it (4 bytes). Header and body each say which versions of
-their parts they hold (``migrate``).
+(``Engine.dumps``); CRC-32 of everything before it (4 bytes). The format is that of all that is stored
+(``stamp``): header and body say it, too.
 """
 
 from __future__ import annotations
@@ -20,14 +20,13 @@ from typing import Any, Literal, Protocol, TypeVar
 
 import msgspec
 
-from streamdp._version import READS_SINCE, __version__
+from streamdp._version import __version__
 from streamdp.errors import Exit, StreamdpError
 from streamdp.safe_files import open_regular, physical_memory, sync_folder, written_anew
 from streamdp.state.lock import FolderLock
-from streamdp.state.migrate import PARTS, NewerError, stamped, upgraded
+from streamdp.state.stamp import FORMAT, FormatError, check_format, checked, stamped
 
 MAGIC = b"STREAMDP"
-VERSION = 12  # no 3, no 5 and no 9: a flipped bit would make it the 1 that has another checksum
 PREFIX = struct.Struct("<8sHIQ")
 SUFFIX = ".sdp"
 NAME = re.compile(r"snapshot-\d{15}\.sdp")
@@ -56,7 +55,7 @@ class Header(msgspec.Struct, frozen=True):
 
     ``ended`` says that the input had come to its end: what outputs hold beyond their recorded lengths was
     reported of records that the state still holds open, and is reported anew when it goes on. ``release`` is
-    the one that wrote it, ``versions`` its own as it was written.
+    the one that wrote it.
     """
 
     settings: dict[str, Any]
@@ -68,7 +67,6 @@ class Header(msgspec.Struct, frozen=True):
     writer: Writer = "consume"
     ended: bool = False
     release: str = __version__
-    versions: dict[str, int] = msgspec.field(default_factory=lambda: {"header": PARTS["header"]})
 
 
 _NO_HEADER = (msgspec.MsgspecError, ValueError, TypeError, LookupError, AttributeError, RecursionError)
@@ -112,8 +110,8 @@ def pack(header: Header, body: bytes) -> bytes:
 
 
 def _parts(header: Header, body: bytes) -> tuple[bytes, bytes, bytes]:
-    head = msgspec.msgpack.encode(stamped(msgspec.structs.asdict(header), ["header"]))
-    start = PREFIX.pack(MAGIC, VERSION, len(head), len(body)) + head
+    head = msgspec.msgpack.encode(stamped(msgspec.structs.asdict(header)))
+    start = PREFIX.pack(MAGIC, FORMAT, len(head), len(body)) + head
     return start, body, zlib.crc32(body, zlib.crc32(start)).to_bytes(4, "little")
 
 
@@ -123,19 +121,12 @@ def unpack(data: bytes, name: str) -> tuple[Header, bytes]:
         raise SnapshotError(f"{name}: not a streamdp snapshot, or cut off", Exit.BAD_DATA)
     _, version, head, body = PREFIX.unpack_from(data)
     end = PREFIX.size + head + body
-    if version == 1 and len(data) == end + 4:  # the only format with another checksum
-        raise _too_old(name, version)
     if zlib.crc32(data[:-4]) != int.from_bytes(data[-4:], "little"):
         raise SnapshotError(f"{name}: damaged (its checksum does not hold)", Exit.BAD_DATA)
-    # later formats end with this checksum too, so a version that cannot be read was really written
-    if version > VERSION:
-        raise SnapshotError(
-            f"{name}: has snapshot format {version}; this is streamdp {__version__}, which reads up to "
-            f"{VERSION}: upgrade it",
-            Exit.CONFIG,
-        )
-    if version < VERSION:
-        raise _too_old(name, version)
+    try:  # all formats end with this checksum: one that cannot be read was really written
+        check_format(version, f"{name}: was written")
+    except FormatError as error:
+        raise SnapshotError(error.message, error.exit_code) from None
     if len(data) != end + 4:
         raise SnapshotError(f"{name}: damaged (its lengths do not add up)", Exit.BAD_DATA)
     return _header_of(data[PREFIX.size : PREFIX.size + head], name), data[PREFIX.size + head : end]
@@ -143,23 +134,14 @@ def unpack(data: bytes, name: str) -> tuple[Header, bytes]:
 
 def _header_of(head: bytes, name: str) -> Header:
     try:
-        stored = msgspec.msgpack.decode(head)
-        header = msgspec.convert(upgraded(stored) | {"versions": stored["versions"]}, Header)
+        header = msgspec.convert(checked(msgspec.msgpack.decode(head)), Header)
         check_header(header)
-    except NewerError as error:
+    except FormatError as error:
         raise SnapshotError(f"{name}: {error.message}", error.exit_code) from None
     except _NO_HEADER as error:
         what = " ".join(str(error).split()) or type(error).__name__
         raise SnapshotError(f"{name}: damaged (its header: {what})", Exit.BAD_DATA) from None
     return header
-
-
-def _too_old(name: str, version: int) -> SnapshotError:
-    return SnapshotError(
-        f"{name}: has snapshot format {version}, from before streamdp {READS_SINCE}, which no release reads: "
-        "move the state folder away, or name another --state, and start again from the first record",
-        Exit.CONFIG,
-    )
 
 
 def read(path: Path, *, follow: bool = True) -> tuple[Header, bytes]:
@@ -327,7 +309,7 @@ def headers(folder: Path) -> list[Header]:
             open(open_regular(path), "rb") as file,
         ):
             magic, version, head, _ = PREFIX.unpack(file.read(PREFIX.size))
-            if magic == MAGIC and version == VERSION:
+            if magic == MAGIC and version == FORMAT:
                 found.append(_header_of(file.read(min(head, 1 << 24)), str(path)))
     return found
 

@@ -26,8 +26,8 @@ from streamdp.kernels.sound import finite, require, within
 from streamdp.lines.base import of_class
 from streamdp.lines.scan import MOST
 from streamdp.lines.state import CLASSES, TABLES, USED, dump, new_state, roots
-from streamdp.state.migrate import NewerError
 from streamdp.state.snapshot import SnapshotError
+from streamdp.state.stamp import FormatError
 
 LARGEST = 1 << 53
 
@@ -180,10 +180,10 @@ _FAULTS = (
 
 @contextlib.contextmanager
 def refusing() -> Iterator[None]:
-    """Turn what goes wrong while a state is loaded into a SnapshotError (65; of a later release 78)."""
+    """Turn what goes wrong while a state is loaded into a SnapshotError (65; of another format 78)."""
     try:
         yield
-    except NewerError as error:
+    except FormatError as error:
         raise SnapshotError(f"the state {error.message}", error.exit_code) from None
     except EmbeddingError:
         raise  # of no other snapshot, either
@@ -225,8 +225,7 @@ def _check_vectors(vectors: np.ndarray | None, size: int, encoder: Encoder) -> N
     require((own is None) == (vectors is None), "vectors where there are none, or none where there are")
     if own is None or vectors is None:
         return
-    kinds = (np.float64,) if beside is None else (np.float32, np.float64)  # as before there was a centre
-    require(vectors.dtype in kinds, "vectors of another type")
+    require(vectors.dtype == (np.float64 if beside is None else np.float32), "vectors of another type")
     require(vectors.shape == (size, own.dimension), "vectors of another length, or number")
     if beside is not None:
         lacking = np.isnan(vectors[:, :1])

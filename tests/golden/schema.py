@@ -1,20 +1,15 @@
-"""What is stored, apart from values: names, types and shapes of the facts, by part."""
+"""What is stored, apart from values: names, types and shapes of the facts."""
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from streamdp.state.migrate import part_of
-
-Schema = dict[str, dict[str, set[str]]]
-"""By part and version (``texts 1``): by place, the types that are stored there."""
-
-STAMP = ("release", "versions")
+Schema = dict[str, str]
+"""By place, the types that are stored there."""
 
 
-def types(value: Any, place: str = "") -> Iterator[tuple[str, str]]:
+def types(value: Any, place: str) -> Iterator[tuple[str, str]]:
     """Places within a value, and what is stored there; whole numbers may have any width."""
     if isinstance(value, dict):
         for name, each in value.items():
@@ -34,37 +29,27 @@ def types(value: Any, place: str = "") -> Iterator[tuple[str, str]]:
         yield place, type(value).__name__
 
 
-def _pieces(stored: Mapping[str, Any]) -> Iterator[tuple[str, str, Any]]:
-    """What was stored as part, place and value."""
-    versions = stored["versions"]
+def add(schema: dict[str, set[str]], what: str, stored: Mapping[str, Any]) -> None:
+    """Count what was stored into a schema; ``what`` says what it is: a state, a header, a model, shards.
+
+    Settings are values. What clusters hold differs by the kind of the records.
+    """
+    kind = (stored.get("encoder") or {}).get("kind", "lines")
     for key, value in stored.items():
-        if key in STAMP or (key == "settings" and "header" in versions):
-            continue  # settings are compared by their names
-        if len(versions) == 1:
-            yield next(iter(versions)), key, value
-        elif (part := part_of(key, stored)) is not None:
-            if key == "state" and value is not None:
-                kind = part_of("encoder", stored)
-                assert kind is not None
-                yield kind, "state/clusters", value["clusters"]
-                value = {name: each for name, each in value.items() if name != "clusters"}
-            yield part, key, value
+        if key == "settings":
+            continue
+        if key == "state" and isinstance(value, dict) and "clusters" in value:
+            clusters, value = value["clusters"], {k: v for k, v in value.items() if k != "clusters"}
+            for place, found in types(clusters, f"{what}/state/clusters of {kind}"):
+                schema.setdefault(place, set()).add(found)
+        for place, found in types(value, f"{what}/{key} of {kind}" if key == "encoder" else f"{what}/{key}"):
+            schema.setdefault(place, set()).add(found)
 
 
-def add(schema: Schema, stored: Mapping[str, Any]) -> None:
-    """Count what was stored, a state or what else has versions, into a schema."""
-    for part, place, value in _pieces(stored):
-        if part in stored["versions"]:  # else it is not there: None
-            found = schema.setdefault(f"{part} {stored['versions'][part]}", defaultdict(set))
-            for inner, kind in types(value, place):
-                found[inner].add(kind)
-
-
-def changes(before: Mapping[str, set[str]], after: Mapping[str, set[str]]) -> list[str]:
-    """How two schemas of one part differ."""
+def changes(before: Mapping[str, str], after: Mapping[str, str]) -> list[str]:
+    """How two schemas differ."""
     return [
-        f"{place}: was {', '.join(sorted(before.get(place, {'not there'})))}, "
-        f"is {', '.join(sorted(after.get(place, {'not there'})))}"
+        f"{place}: was {before.get(place, 'not there')}, is {after.get(place, 'not there')}"
         for place in sorted({*before, *after})
         if before.get(place) != after.get(place)
     ]
