@@ -1,4 +1,4 @@
-"""Texts read side by side: what a kernel reads is what the decoder reads, and the answers are the same."""
+"""Texts read side by side are what the decoder reads, and the answers are the same."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import pytest
 from feeds import changed, raws_of
 from hypothesis import given
 from hypothesis import strategies as st
-from side_by_side import KEEP, all_of, check_answers, check_left_to_decoder, check_parts
+from side_by_side import KEEP, all_of, check_answers, check_parts, check_read_as_decoded
 
 from streamdp.answers.numbers import NOTHING_REVISED
 from streamdp.answers.open_lines import OpenLines
@@ -57,7 +57,7 @@ def mutated(rng: random.Random, line: bytes) -> bytes:
 
 
 @pytest.mark.parametrize("unit", ["auto", "s", "ms"])
-def test_what_is_ordinary_is_read_as_the_decoder_reads_it(unit: Any) -> None:
+def test_a_batch_is_read_as_the_decoder_reads_each_line(unit: Any) -> None:
     rng, decoder = random.Random(unit), Decoder("jsonl", keep=KEEP, time_unit=unit)
     side_by_side = 0
     for _ in range(600):
@@ -85,19 +85,6 @@ def test_texts_that_are_no_json_are_read_as_the_decoder_reads_them(
     found = TextReader(decoder).read(raws)
     assert isinstance(found, Texts)
     assert list(map(repr, found.all())) == [repr(decoder.decode(raw)) for raw in raws]
-
-
-def test_a_table_of_features_is_left_to_the_decoder() -> None:
-    decoder = Decoder("csv", header=["x", "y"])
-    raws = raws_of([b"1,2", b"3,4"])
-    assert TextReader(decoder).read(raws) == [decoder.decode(raw) for raw in raws]
-
-
-@pytest.mark.parametrize("line", LINES[:4] + LINES[6:])
-def test_these_lines_are_read_by_the_kernel(line: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Decoder, "decode", lambda *_: pytest.fail("it was left to Python"))
-    found = TextReader(Decoder("jsonl", keep=KEEP)).read(raws_of([line.replace(b"1.7e9", b"1700000000")]))
-    assert isinstance(found, Texts)
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -138,9 +125,9 @@ def test_dates_are_read_as_the_decoder_reads_them(seed: int) -> None:
         b'{"text":"x","y":' + 40 * b"[" + 40 * b"]" + b"}",
     ],
 )
-def test_what_is_out_of_the_ordinary_is_left_to_the_decoder(line: bytes) -> None:
+def test_what_is_out_of_the_ordinary_is_read_as_the_decoder_reads_it(line: bytes) -> None:
     decoder = Decoder("jsonl", keep=KEEP)
-    check_left_to_decoder(decoder, TextReader(decoder), LINES[6], line)
+    check_read_as_decoded(decoder, TextReader(decoder), LINES[6], line)
 
 
 def test_a_record_that_the_source_could_not_read_stays_refused() -> None:

@@ -87,7 +87,7 @@ class OpenLines:
         ``answers`` are the beam's; ``numbers`` what is announced of them, shape (8, n). Of lines of logs,
         ``templates`` and the ``values`` of their holes are as lines have them.
         """
-        framed = texts.raws.heads(), texts.keep
+        framed = texts.source.heads(), texts.keep
         if framed != self._framed:  # seldom: kernels need not be told of another frame for each batch
             self._framed, self._frame = framed, _frame_of(*framed)
         n, columns = len(texts), texts.columns

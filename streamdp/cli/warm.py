@@ -136,15 +136,11 @@ def _as_read(settings: Settings, values: list[Value]) -> Texts | list[Record | R
     decoder = decoder_of(settings, "log" if settings.of_lines else "jsonl")
     if decoder.log is not None:
         return LogReader(decoder, decoder.log, decoder.decode).read(_raws(lines), together=True)
-    reader = TextReader(decoder)
     if not text:
-        reader.read(_raws(lines[:1]))  # which shows what there is to read
         table = decoder_of(settings, "csv")
         table.header = "ab"
-        rows = TextReader(table)
-        for _ in range(2):
-            rows.read(_raws([b"1,2"]))
-    return reader.read(_raws(lines))
+        TextReader(table).read(_raws([b"1,2"]))
+    return TextReader(decoder).read(_raws(lines))
 
 
 def _part(settings: Settings) -> None:

@@ -11,6 +11,7 @@ from streamdp.decode.log import Line, LogLines
 from streamdp.decode.objects import CategoryObjects, Objects
 from streamdp.decode.otlp import LogRecords
 from streamdp.records import JOINED, FieldNames, Raw, Record, Reject
+from streamdp.records.raws import Raws
 
 Format = Literal["jsonl", "csv", "tsv", "ssv", "text", "log", "otlp"]
 """How a record is written: an object, cells between commas, tabs or semicolons, a text, a log's line; or with
@@ -134,18 +135,10 @@ class Decoder:
             raise ValueError("an event of OpenTelemetry holds several records: decode_all reads them")
         data = raw.data
         try:
-            if raw.refused:
-                raise RefusedError("unreadable", raw.refused)
-            if len(data) > self.max_bytes:
-                raise RefusedError(
-                    "too_large", f"the record has {len(data)} bytes; the limit is {self.max_bytes}"
-                )
             if self.log is not None:
+                self._check_size(data, raw.refused)
                 return self._log_line(self.log, raw)
-            behind = data[:1] == SCHEMA and self.format == "jsonl"
-            value, time, identity, keep = self._parse(_payload(raw) if behind else data)
-            if identity.__class__ is str and len(identity) > LONGEST_ID // 4:
-                check_id(identity)
+            value, time, identity, keep = self._read(data, raw.refused, topic="topic" in raw.position)
         except RefusedError as refused:
             return Reject(raw.position, refused.reason, refused.detail, data)
         except UnicodeDecodeError as error:
@@ -153,6 +146,38 @@ class Decoder:
         if time is None:
             time = raw.time
         return Record(value, raw.position, time, identity, raw.arrival, keep, data)
+
+    def parts(self, raws: Raws) -> list[Parts | Reject]:
+        """What the events hold, or why each is refused: as :meth:`decode`, without an object for each."""
+        found: list[Parts | Reject] = []
+        read, topic, refused = self._read, "topic" in raws.fixed, raws.refused
+        for i, data in enumerate(raws.data):
+            try:
+                found.append(read(data, refused.get(i, "") if refused else "", topic=topic))
+            except (RefusedError, UnicodeDecodeError):
+                reject = self.decode(raws[i])
+                assert isinstance(reject, Reject)
+                found.append(reject)
+        return found
+
+    def _check_size(self, data: bytes, refused: str) -> None:
+        if refused:
+            raise RefusedError("unreadable", refused)
+        if len(data) > self.max_bytes:
+            raise RefusedError(
+                "too_large", f"the record has {len(data)} bytes; the limit is {self.max_bytes}"
+            )
+
+    def _read(self, data: bytes, refused: str, *, topic: bool) -> Parts:
+        """The parts of a record; raises RefusedError or UnicodeDecodeError."""
+        if refused or len(data) > self.max_bytes:
+            self._check_size(data, refused)
+        behind = data[:1] == SCHEMA and self.format == "jsonl"
+        found = self._parse(_payload(data, topic=topic) if behind else data)
+        identity = found[2]
+        if identity.__class__ is str and len(identity) > LONGEST_ID // 4:
+            check_id(identity)
+        return found
 
     def _log_line(self, log: LogLines, raw: Raw) -> Record | Reject:
         arrival = log.arrival(raw.position, raw.arrival) if log.years else raw.arrival
@@ -178,14 +203,14 @@ class Decoder:
         return text_value(data.decode(), self.fields.text), None, None, None
 
 
-def _payload(raw: Raw) -> bytes:
+def _payload(data: bytes, *, topic: bool) -> bytes:
     """The object behind the five bytes by which a schema registry's serializers name a schema.
 
     Refuses ``not_json`` for what else a record of a topic holds there.
     """
-    payload = raw.data[5:]
-    if payload and payload.lstrip()[:1] != b"{" and "topic" in raw.position:
-        schema = int.from_bytes(raw.data[1:5], "big")
+    payload = data[5:]
+    if payload and payload.lstrip()[:1] != b"{" and topic:
+        schema = int.from_bytes(data[1:5], "big")
         raise RefusedError(
             "not_json",
             f"it is Avro or Protobuf, by schema {schema} of a schema registry: write the topic as JSON, "

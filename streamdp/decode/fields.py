@@ -42,6 +42,8 @@ _BEYOND = (
 EARLIEST, LATEST = 946_684_800.0, 4_102_444_800.0
 """The years 2000 and 2100, between which a number of unknown meaning may be a time."""
 
+_WHOLE = len("2024-05-01T10:00:00")
+
 _WITH_ZONE = re.compile(r"(.*\d\w?)(?:\s+|\s*[\[(])([A-Za-z][\w/+:-]*)[\])]?", re.ASCII)
 """A time, and the name of its zone behind it."""
 
@@ -217,6 +219,11 @@ def time_cell(
     if not cell or cell.isspace():
         return None
     if "%" not in (form or ""):
+        if cell[4:5] == "-" and len(cell) >= _WHOLE:  # as nearly always
+            with contextlib.suppress(ValueError):
+                moment = datetime.fromisoformat(cell)
+                if moment.tzinfo is not None or zone is None:
+                    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
         with contextlib.suppress(ValueError):
             seconds = plain_float(cell)
             if least <= abs(seconds) < math.inf:

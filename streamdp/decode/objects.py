@@ -91,8 +91,12 @@ class Objects:
         return value, time, identity, self._kept(event) if self._slots else None
 
     def _kept(self, event: Any) -> dict[str, Any]:
-        found = ((name, getattr(event, slot)) for name, slot in self._slots.items())
-        return {name: kept_value(value, name) for name, value in found if value is not msgspec.UNSET}
+        found: dict[str, Any] = {}
+        for name, slot in self._slots.items():
+            value = getattr(event, slot)
+            if value is not msgspec.UNSET:
+                found[name] = value if value.__class__ is str else kept_value(value, name)
+        return found
 
     def _explain(self, data: bytes) -> Parts:
         """Read a record by the same rules, one field at a time."""

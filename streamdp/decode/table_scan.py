@@ -14,11 +14,25 @@ import numpy as np
 
 from streamdp.decode.grammar import ESCAPE, NOWHERE, QUOTE, is_utf8
 from streamdp.decode.numbers import after_double
-from streamdp.decode.scan import FEATURES, ID, KEPT, TIME, Found
 from streamdp.decode.times import time_of
 from streamdp.kernels.jit import entry, kernel
+from streamdp.kernels.rows import row_type
 
 _SPACE, _DELETE = 0x20, 0x7F
+
+SCANNED = row_type("ordinary id_start id_stop", "time")
+"""Of each line: whether it is ordinary, where its id stands, its time."""
+
+FEATURES, TIME, ID, KEPT = range(4)
+"""The parts that cells play."""
+
+
+class Found(NamedTuple):
+    """What was found; a span begins below 0 where there is nothing."""
+
+    rows: np.ndarray  # SCANNED[n]
+    kept: np.ndarray  # int64[n, fields, 2] where the values of kept fields stand
+    vectors: np.ndarray  # float64[n, D] the features in order
 
 
 class Table(NamedTuple):
@@ -125,7 +139,7 @@ def scan_table(
     start = 0
     for n in range(ends.shape[0]):
         row, stop, used = found.rows[n], ends[n], table.used[0]
-        row.id_start, row.id_stop, row.time, row.end = NOWHERE, NOWHERE, math.nan, 0
+        row.id_start, row.id_stop, row.time = NOWHERE, NOWHERE, math.nan
         for k in range(found.kept.shape[1]):
             found.kept[n, k, 0], found.kept[n, k, 1] = NOWHERE, NOWHERE
         row.ordinary = 1

@@ -1,9 +1,8 @@
-"""Events that are texts or vectors in JSON, read by a kernel; what it leaves is decoded one by one."""
+"""Events that a decoder reads, side by side."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import msgspec
@@ -11,21 +10,24 @@ import numpy as np
 
 from streamdp.decode.columns import DELIMITERS
 from streamdp.decode.decoder import Decoder
-from streamdp.decode.fields import LONGEST_ID, PER_SECOND
-from streamdp.decode.grammar import INEXACT, decimal
-from streamdp.decode.scan import FEATURES, ID, KEPT, SCANNED, TIME, Found, Names, scan
-from streamdp.decode.table_scan import Table, scan_table
+from streamdp.decode.fields import LONGEST_ID, PER_SECOND, Parts
+from streamdp.decode.table_scan import FEATURES, ID, KEPT, SCANNED, TIME, Found, Table, scan_table
 from streamdp.kernels.jit import Bound
 from streamdp.kernels.rows import new_rows
 from streamdp.records import Record, Reject
-from streamdp.records.columns import NO_FIELDS, Columns, Texts
+from streamdp.records.columns import (
+    LARGEST,
+    NO_FIELDS,
+    NO_LETTERS,
+    Columns,
+    Texts,
+    spans_of,
+    values_of,
+)
 from streamdp.records.raws import Raws
 
 FEW = 16
-"""Events side by side that are worth a kernel; fewer are answered sooner as records."""
-
-_PATIENCE = 8
-"""Batches of which a kernel could read nothing, until it is not asked any more."""
+"""Events side by side that are worth it; fewer are answered sooner as records."""
 
 
 class Form(NamedTuple):
@@ -39,39 +41,31 @@ class Form(NamedTuple):
         """That of a record."""
         value = record.value
         if isinstance(value, str):
-            return TEXTS
+            return cls(0)
         return cls(len(value), tuple(value) if isinstance(value, dict) else ())
 
 
-TEXTS = Form(0)
-
-
 class TextReader:
-    """Reads events as a decoder does that has texts (``has_texts``): those side by side that are alike.
-
-    Texts are looked for, until most records of a batch have another form.
-    """
+    """Reads events as a decoder does that has texts (``has_texts``): those of a batch side by side."""
 
     def __init__(self, decoder: Decoder) -> None:
         self._decoder = decoder
         fields = decoder.fields
         self._keep = fields.keep
         self._unit = 0.0 if fields.unit == "auto" else PER_SECOND[fields.unit]
-        self._scan, self._scan_table = Bound(scan), Bound(scan_table)
-        self._names = _names((*fields.roles, *fields.keep))
-        self._patience = _PATIENCE
-        self._form, self._features = TEXTS, _names(())
+        self._scan_table = Bound(scan_table)
 
     def read(self, raws: Raws) -> Texts | list[Record | Reject]:
-        """What the events hold: texts side by side where all of them are such, else records."""
-        if not self._patience:
-            return [self._decoder.decode(raw) for raw in raws]
-        n, given = len(raws), raws.data
-        of_table = self._decoder.format in DELIMITERS and self._form.features
-        of_json = self._decoder.format == "jsonl"
-        if not ((of_json or of_table) and self._decoder.fields.plain):  # nothing that a kernel reads
-            given = [b""] * n
-        elif raws.refused:  # what could not be read is not ordinary
+        """What the events hold: side by side where all of them are of one form, else records."""
+        decoder = self._decoder
+        if decoder.format in DELIMITERS and decoder.fields.plain and "feature" in decoder.roles:
+            return self._rows(raws)
+        return columns_of(decoder.parts(raws), raws, self._keep)
+
+    def _rows(self, raws: Raws) -> Texts | list[Record | Reject]:
+        """Rows of numbers, read by a kernel; what it leaves is decoded one by one."""
+        given = raws.data
+        if raws.refused:  # what could not be read is not ordinary
             given = [b"" if i in raws.refused else line for i, line in enumerate(given)]
         buffer, found = self._scanned(given)
         long = found.rows["id_stop"] - found.rows["id_start"] > LONGEST_ID
@@ -83,13 +77,9 @@ class TextReader:
         texts = self._ordinary(raws, buffer, found, np.flatnonzero(found.rows["ordinary"]))
         made = with_others(texts, list(others.items())) if odd else texts
         if made is not None:
-            self._patience = _PATIENCE
             return made
-        self._patience -= 1
         ordinary = iter(texts)
-        found_all = [others[i] if i in others else next(ordinary) for i in range(n)]
-        self._look_for(found_all)
-        return found_all
+        return [others[i] if i in others else next(ordinary) for i in range(len(raws))]
 
     def times(self, raws: Raws, ahead: float) -> list[float | None]:
         """The times of the events; None of one that is refused, or so many seconds ahead of its arrival."""
@@ -103,24 +93,22 @@ class TextReader:
             known = times <= np.array(raws.arrivals) + ahead
         return [time if there else None for time, there in zip(times.tolist(), known.tolist(), strict=True)]
 
-    def _look_for(self, found: Iterable[Record | Reject]) -> None:
-        """Look for records like most of these, from now on."""
-        forms = Counter(Form.of(record) for record in found if isinstance(record, Record))
-        if forms:
-            self._form = forms.most_common(1)[0][0]
-            self._features = _names(self._form.features)
+    @property
+    def _features(self) -> tuple[str, ...]:
+        """The columns of a table that are features."""
+        decoder = self._decoder
+        return tuple(
+            name for name, role in zip(decoder.header or (), decoder.roles, strict=True) if role == "feature"
+        )
 
     def _scanned(self, given: Sequence[bytes]) -> tuple[np.ndarray, Found]:
-        """What a kernel finds in the lines, and the bytes that it says where to find things in."""
+        """What a kernel finds in the rows, and the bytes that it says where to find things in."""
         n, buffer, fields = len(given), np.frombuffer(b"".join(given), np.uint8), len(self._keep)
         ends = np.cumsum(np.fromiter(map(len, given), np.int64, n))
-        kept, vectors = np.empty((n, fields, 2), np.int64), np.empty((n, self._form.dimension))
+        kept, vectors = np.empty((n, fields, 2), np.int64), np.empty((n, len(self._features)))
         most, unit = self._decoder.max_bytes, self._unit
-        found = Found(new_rows(n, SCANNED), kept, np.empty(len(buffer), np.uint8), vectors)
+        found = Found(new_rows(n, SCANNED), kept, vectors)
         if not len(buffer):  # there is no line for which a kernel would have to be compiled
-            return buffer, found
-        if self._decoder.format == "jsonl":
-            self._scan((self._names, self._features, found), buffer, ends, most, unit)
             return buffer, found
         values = np.empty(len(buffer) + 2 * (fields + 1) * n, np.uint8)
         table = Table(self._parts(), values, np.zeros(1, np.int64))
@@ -133,7 +121,7 @@ class TextReader:
         header, parts = self._decoder.header or (), []
         for name, role in zip(header, self._decoder.roles, strict=True):
             if role == "feature":
-                parts.append((FEATURES, self._form.features.index(name)))
+                parts.append((FEATURES, self._features.index(name)))
             elif role == "kept":
                 parts.append((KEPT, self._keep.index(name)))
             else:
@@ -141,22 +129,21 @@ class TextReader:
         return np.array(parts, np.int64)
 
     def _ordinary(self, raws: Raws, data: np.ndarray, found: Found, which: np.ndarray) -> Texts:
-        """The texts that a kernel has read."""
+        """The rows that a kernel has read."""
         read = found.rows[which]
         times = with_stamps(read["time"].copy(), raws, which)
-        letters = found.letters[: int(read["end"][-1]) if len(read) else 0]
         ids = np.stack([read["id_start"], read["id_stop"]], axis=1)
         columns = Columns(
             data,
-            letters,
-            read["end"].copy(),
+            NO_LETTERS,
+            np.zeros(len(read), np.int64),
             times,
             ids,
             found.kept[which],
             places_of(raws)[which],
             found.vectors[which],
         )
-        return Texts(columns, raws, which, self._keep, features=self._form.features)
+        return Texts(columns, raws, which, self._keep, features=self._features)
 
 
 def with_stamps(times: np.ndarray, raws: Raws, which: np.ndarray) -> np.ndarray:
@@ -172,10 +159,53 @@ def places_of(raws: Raws) -> np.ndarray:
     return np.array(raws.places, np.int64).reshape(len(raws), len(raws.counted))
 
 
-def _names(names: Sequence[str]) -> Names:
-    written = [name.encode() for name in names]
-    ends = np.cumsum([len(name) for name in written], dtype=np.int64)
-    return Names(np.frombuffer(b"".join(written), np.uint8), ends)
+def columns_of(
+    found: Sequence[Parts | Reject], raws: Raws, keep: tuple[str, ...]
+) -> Texts | list[Record | Reject]:
+    """What was read of events, side by side where all of them are of one form, else records."""
+    refused: list[tuple[int, Reject]] = []
+    which: list[int] = []
+    parts: list[Parts] = []
+    for i, each in enumerate(found):
+        if each.__class__ is Reject:
+            refused.append((len(which), each))
+        else:
+            which.append(i)
+            parts.append(each)  # type: ignore[arg-type]
+    numbers = np.array(which, np.int64)
+    values, moments, names, keeps = zip(*parts, strict=True) if parts else ((), (), (), ())
+    times = with_stamps(np.array(moments, float), raws, numbers)
+    made = values_of(values)
+    if not parts or made is None or not are_decimal(times):
+        return _records(found, raws)
+    data, ids, *kept = spans_of(
+        [msgspec.UNSET if name is None else name for name in names],
+        *([kept.get(name, msgspec.UNSET) for kept in keeps] for name in keep),
+    )
+    fields = np.stack(kept, axis=1) if kept else np.empty((len(which), 0, 2), np.int64)
+    letters, ends, vectors, features = made
+    columns = Columns(data, letters, ends, times, ids, fields, places_of(raws)[numbers], vectors)
+    return Texts(columns, raws, numbers, keep, refused, features=features)
+
+
+def _records(found: Sequence[Parts | Reject], raws: Raws) -> list[Record | Reject]:
+    """The same as objects."""
+    records: list[Record | Reject] = []
+    for i, each in enumerate(found):
+        if isinstance(each, Reject):
+            records.append(each)
+        else:
+            value, time, name, keep = each
+            at = raws.times.get(i) if time is None else time
+            records.append(Record(value, raws.position(i), at, name, raws.arrivals[i], keep, raws.data[i]))
+    return records
+
+
+def are_decimal(times: np.ndarray) -> bool:
+    """Whether six decimals are all of each, or there is none."""
+    with np.errstate(invalid="ignore"):
+        near = np.rint(times * 1e6) / 1e6 == times
+        return bool((near & (np.abs(times) < LARGEST) | np.isnan(times)).all())
 
 
 def with_others(texts: Texts, others: Sequence[tuple[int, Record | Reject]]) -> Texts | None:
@@ -193,7 +223,7 @@ def with_others(texts: Texts, others: Sequence[tuple[int, Record | Reject]]) -> 
     except UnicodeEncodeError:
         return None
     stamps = [np.nan if record.time is None else record.time for record in taken]
-    if any(time == time and decimal(time) == INEXACT for time in stamps):
+    if not are_decimal(np.array(stamps)):
         return None
     numbers = np.sort(np.concatenate([texts.numbers, np.array(at, np.int64)]))
     if not len(numbers):
@@ -220,7 +250,7 @@ def with_others(texts: Texts, others: Sequence[tuple[int, Record | Reject]]) -> 
         np.insert(columns.times, places, stamps),
         _inserted(columns.ids, places, ids),
         _inserted(columns.kept, places, kept),
-        _inserted(columns.places, places, places_of(texts.raws)[at]),
+        _inserted(columns.places, places, places_of(texts.source)[at]),
         _inserted(columns.vectors, places, [_vector(record) for record in taken]),
     )
     refused = [

@@ -1,4 +1,4 @@
-"""Times as kernels read them in JSON: numbers, and dates with a time of day."""
+"""Times as kernels read them in tables: numbers, and dates with a time of day."""
 
 from __future__ import annotations
 
@@ -11,11 +11,9 @@ from streamdp.decode.grammar import (
     MINUS,
     NINE,
     NOWHERE,
-    QUOTE,
     ZERO,
     after_number,
     decimal,
-    is_null,
 )
 from streamdp.kernels.jit import kernel
 
@@ -23,30 +21,6 @@ _NONE = 1 << 60
 NO_DAY = -_NONE
 _DAYS = np.array([31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31])
 _POINT, _PLUS = 0x2E, 0x2B
-
-
-@kernel
-def after_time(data: np.ndarray, i: int, stop: int, unit: float) -> tuple[int, float]:
-    """The place after a time, and its seconds.
-
-    ``unit`` is how many units of a number are a second, 0 where its size says so.
-    """
-    if is_null(data, i, stop):
-        return i + 4, np.nan
-    if data[i] == QUOTE:
-        end = _after_date(data, i + 1, stop)
-        if end < 0:
-            return NOWHERE, 0.0
-        time = _moment(data, i + 1, end) / 1e6
-        end += 1
-    else:
-        end = after_number(data, i, stop) if data[i] == MINUS or ZERO <= data[i] <= NINE else NOWHERE
-        if end < 0:
-            return NOWHERE, 0.0
-        time = _in_seconds(_number(data, i, end), unit)
-    if decimal(time) == INEXACT:
-        return NOWHERE, 0.0
-    return end, time
 
 
 @kernel
@@ -101,17 +75,6 @@ def _digits(data: np.ndarray, i: int, count: int) -> int:
             return -_NONE
         number = 10 * number + (data[k] - ZERO)
     return number
-
-
-@kernel
-def _after_date(data: np.ndarray, i: int, stop: int) -> int:
-    """The place of the quotation mark behind a date and a time of day; both are to be checked."""
-    end = i
-    while end < stop and data[end] != QUOTE:
-        end += 1
-    if end >= stop or end - i < 19 or end - i > 32:
-        return NOWHERE
-    return end if _moment(data, i, end) > -_NONE else NOWHERE
 
 
 @kernel

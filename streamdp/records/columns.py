@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple, overload
 
 import msgspec
 import numpy as np
 
-from streamdp.records import Record, Reject
+from streamdp.records import Position, Record, Reject
 from streamdp.records.raws import Raws
 
 LARGEST = 8e9
@@ -19,8 +19,12 @@ NO_FIELDS = (-2, -2)
 """The spans of a record that has no mapping of kept fields, not even an empty one."""
 
 
+_NOT_WRITTEN = np.zeros((0, 2), np.int64)
+NO_LETTERS = np.zeros(0, np.uint8)
+
+
 class Columns(NamedTuple):
-    """What kernels read of texts or vectors; a span is where in ``data`` something begins and ends."""
+    """What kernels read of records; a span is where in ``data`` something begins and ends."""
 
     data: np.ndarray  # uint8[...] the records as they came, and what was written anew
     letters: np.ndarray  # uint8[...] the texts in UTF-8, one after the other
@@ -30,20 +34,27 @@ class Columns(NamedTuple):
     kept: np.ndarray  # int64[n, fields, 2] the same of kept fields
     places: np.ndarray  # int64[n, numbers] what is counted in positions
     vectors: np.ndarray  # float64[n, D]; D is 0 where they are texts
+    given: np.ndarray = _NOT_WRITTEN  # int64[n, 2] spans of id, position and time in JSON; none where empty
 
 
-_BESIDE = ("times", "ids", "kept", "places", "vectors")
+_BESIDE = ("times", "ids", "kept", "places", "vectors", "given")
+_encode, _encode_lines = msgspec.json.encode, msgspec.json.Encoder().encode_lines
+_NEWLINE = 10
 
 
 class Texts(Sequence[Record]):
-    """Texts that were read, or vectors of one length, and what was refused among them.
+    """Records side by side, and what was refused among them.
+
+    They are all texts, or all vectors (or features) of one form, or of several kinds: then ``mixed`` is true,
+    and what they hold is in ``objects`` alone.
 
     Parameters
     ----------
     columns
         What was read of them.
     raws
-        The events that they were, and ``numbers`` which of these, shape (n,).
+        The events that they were, and ``numbers`` which of these, shape (n,); None where ``objects`` are
+        given.
     keep
         The names of kept fields; None where nothing is kept.
     refused
@@ -52,22 +63,59 @@ class Texts(Sequence[Record]):
         Where in ``letters`` the first text begins.
     features
         The names of the numbers of each vector; none where vectors are arrays.
+    objects
+        The records themselves, where they came as objects.
     """
 
     def __init__(
         self,
         columns: Columns,
-        raws: Raws,
+        raws: Raws | None,
         numbers: np.ndarray,
         keep: tuple[str, ...],
         refused: Sequence[tuple[int, Reject]] = (),
         begin: int = 0,
         features: tuple[str, ...] = (),
+        objects: Sequence[Record] | None = None,
+        *,
+        mixed: bool = False,
     ) -> None:
         for each in columns.data, columns.letters:
             each.setflags(write=False)  # however they came about: kernels are compiled for one kind
         self.columns, self.raws, self.numbers, self.keep = columns, raws, numbers, keep
         self.refused, self.begin, self.features = refused, begin, features
+        self.objects, self.mixed = objects, mixed
+
+    @classmethod
+    def of(cls, given: Iterable[Record | Reject]) -> Texts:
+        """Columns of records that are objects, and of what was refused."""
+        records: list[Record] = []
+        refused: list[tuple[int, Reject]] = []
+        for each in given:
+            if each.__class__ is Reject:
+                refused.append((len(records), each))
+            else:
+                records.append(each)  # type: ignore[arg-type]
+        names = dict[str, None]()
+        for record in records:
+            if record.keep:
+                names |= record.keep
+        keeps = [record.keep or {} for record in records]
+        data, written, ids, *kept = spans_of(
+            [{"id": record.id, "position": record.position, "time": record.time} for record in records],
+            [msgspec.UNSET if record.id is None else record.id for record in records],
+            *([keep.get(name, msgspec.UNSET) for keep in keeps] for name in names),
+        )
+        written += (1, -1)  # without braces
+        fields = np.stack(kept, axis=1) if kept else np.empty((len(records), 0, 2), np.int64)
+        if kept:
+            fields[[record.keep is None for record in records]] = NO_FIELDS
+        n, values = len(records), values_of([record.value for record in records])
+        mixed = values is None and n > 0
+        letters, ends, vectors, features = values or (NO_LETTERS, np.zeros(n, np.int64), np.empty((n, 0)), ())
+        times, places = np.array([record.time for record in records], float), np.empty((n, 0), np.int64)
+        columns = Columns(data, letters, ends, times, ids, fields, places, vectors, written)
+        return cls(columns, None, np.arange(n), tuple(names), refused, 0, features, records, mixed=mixed)
 
     def __len__(self) -> int:
         return len(self.numbers)
@@ -85,20 +133,32 @@ class Texts(Sequence[Record]):
     @property
     def arrivals(self) -> np.ndarray:
         """When each was read, in seconds since 1970: shape (n,)."""
-        found: np.ndarray = np.array(self.raws.arrivals)[self.numbers]
+        if self.objects is not None:
+            return np.array([record.arrival for record in self.objects], float)
+        found: np.ndarray = np.array(self.source.arrivals)[self.numbers]
         return found
+
+    @property
+    def source(self) -> Raws:
+        """The events that records are of which no objects came."""
+        assert self.raws is not None
+        return self.raws
 
     def _part(self, start: int, stop: int) -> Texts:
         columns, last = self.columns, stop == len(self)
         parts = {name: getattr(columns, name)[start:stop] for name in ("ends", *_BESIDE)}
         part = columns._replace(**parts)
+        objects = None if self.objects is None else self.objects[start:stop]
         begin = int(columns.ends[start - 1]) if start else self.begin
         refused = [
             (at - start, reject)
             for at, reject in self.refused
             if start <= at and (at < stop or (last and at == stop))
         ]
-        return Texts(part, self.raws, self.numbers[start:stop], self.keep, refused, begin, self.features)
+        numbers = self.numbers[start:stop]
+        return Texts(
+            part, self.raws, numbers, self.keep, refused, begin, self.features, objects, mixed=self.mixed
+        )
 
     def take(self, which: np.ndarray) -> Texts:
         """Some of the texts, by their numbers in order, without what was refused."""
@@ -110,9 +170,11 @@ class Texts(Sequence[Record]):
         part = columns._replace(
             letters=letters,
             ends=ends,
-            **{name: getattr(columns, name)[which] for name in _BESIDE},
+            **{name: found[which] if len(found := getattr(columns, name)) else found for name in _BESIDE},
         )
-        return Texts(part, self.raws, self.numbers[which], self.keep, features=self.features)
+        objects = None if self.objects is None else [self.objects[i] for i in which.tolist()]
+        numbers, features = self.numbers[which], self.features
+        return Texts(part, self.raws, numbers, self.keep, (), 0, features, objects, mixed=self.mixed)
 
     def all(self) -> list[Record | Reject]:
         """Records and what was refused, as they came."""
@@ -125,19 +187,26 @@ class Texts(Sequence[Record]):
         return [*found, *self[at:]]
 
     def text(self, i: int) -> str:
-        """What one of them says."""
+        """What one of them says, of texts."""
+        if self.objects is not None:
+            return str(self.objects[i].value)
         begin = self.columns.ends[i - 1] if i else self.begin
         return self.columns.letters[begin : self.columns.ends[i]].tobytes().decode()
 
     def value(self, i: int) -> str | list[float] | dict[str, Any]:
         """The text, the vector or the features of one of them."""
+        if self.objects is not None:
+            return self.objects[i].value
         if not self.dimension:
             return self.text(i)
         vector: list[float] = self.columns.vectors[i].tolist()
         return dict(zip(self.features, vector, strict=True)) if self.features else vector
 
     def said(self) -> list[str]:
-        """What all of them say; vectors and features as JSON."""
+        """What all of them say; what is no text as JSON."""
+        if self.objects is not None:
+            values = (record.value for record in self.objects)
+            return [value if isinstance(value, str) else _encode(value).decode() for value in values]
         if self.dimension:
             return [msgspec.json.encode(self.value(i)).decode() for i in range(len(self))]
         ends = self.columns.ends.tolist()
@@ -152,7 +221,15 @@ class Texts(Sequence[Record]):
 
     def positions(self) -> list[bytes]:
         """Where all of them stand in their source, as JSON."""
-        return self.raws.positions(self.numbers.tolist())
+        if self.objects is not None:
+            return [_encode(record.position) for record in self.objects]
+        return self.source.positions(self.numbers.tolist())
+
+    def position(self, i: int) -> Position:
+        """Where one of them stands in its source."""
+        return (
+            self.source.position(int(self.numbers[i])) if self.objects is None else self.objects[i].position
+        )
 
     def time(self, i: int) -> float | None:
         """The time of one of them."""
@@ -161,13 +238,16 @@ class Texts(Sequence[Record]):
 
     def id(self, i: int) -> str | int | None:
         """The id of one of them."""
+        if self.objects is not None:
+            return self.objects[i].id
         found: str | int | None = self._written(self.columns.ids[i])
         return found
 
     def record(self, i: int) -> Record:
         """One of them as a record."""
-        number = int(self.numbers[i])
-        raws = self.raws
+        if self.objects is not None:
+            return self.objects[i]
+        number, raws = int(self.numbers[i]), self.source
         return Record(
             self.value(i),
             raws.position(number),
@@ -180,6 +260,8 @@ class Texts(Sequence[Record]):
 
     def kept(self, i: int) -> dict[str, Any] | None:
         """The kept fields of one of them."""
+        if self.objects is not None:
+            return self.objects[i].keep
         if not self.keep or self.columns.kept[i, 0, 0] == NO_FIELDS[0]:
             return None
         spans = zip(self.keep, self.columns.kept[i], strict=True)
@@ -203,6 +285,55 @@ class Texts(Sequence[Record]):
 
     def __iter__(self) -> Iterator[Record]:
         return map(self.record, range(len(self)))
+
+
+Values = tuple[np.ndarray, np.ndarray, np.ndarray, tuple[str, ...]]
+"""Texts in UTF-8 and where each ends, vectors, and the names of their numbers."""
+
+
+def values_of(values: Sequence[Any]) -> Values | None:
+    """Values of records side by side; None where they are not all texts, or vectors of one form."""
+    n, kinds = len(values), {value.__class__ for value in values}
+    if not n or kinds == {str}:
+        try:
+            letters = [text.encode() for text in values]
+        except UnicodeEncodeError:
+            return None
+        ends = np.cumsum(np.fromiter(map(len, letters), np.int64, n), dtype=np.int64)
+        return np.frombuffer(b"".join(letters), np.uint8), ends, np.empty((n, 0)), ()
+    names = tuple(values[0]) if kinds == {dict} else ()
+    if names:
+        if any(tuple(value) != names for value in values):
+            return None
+        values = [[*value.values()] for value in values]
+        if not all(type(number) is float for row in values for number in row):
+            return None
+    elif kinds != {list}:
+        return None
+    if not values[0] or len(set(map(len, values))) > 1:
+        return None
+    try:
+        vectors = np.array(values, float)
+    except (TypeError, ValueError, OverflowError):
+        return None
+    return NO_LETTERS, np.zeros(n, np.int64), vectors, names
+
+
+def spans_of(*fields: Sequence[Any]) -> list[np.ndarray]:
+    """Values as JSON, one field after the other, and the spans of each; ``UNSET`` has none."""
+    lines, found, at = [], [], 0
+    for values in fields:
+        absent = np.array([value is msgspec.UNSET for value in values], bool)
+        if absent.any():
+            values = [None if value is msgspec.UNSET else value for value in values]
+        lines.append(_encode_lines(values))
+        ends = at + np.flatnonzero(np.frombuffer(lines[-1], np.uint8) == _NEWLINE)
+        spans = np.empty((len(values), 2), np.int64)
+        spans[:1, 0], spans[1:, 0], spans[:, 1] = at, ends[:-1] + 1, ends
+        spans[absent] = -1
+        found.append(spans)
+        at += len(lines[-1])
+    return [np.frombuffer(b"".join(lines), np.uint8), *found]
 
 
 def time_of(records: Sequence[Record], i: int) -> float | None:
