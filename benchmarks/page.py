@@ -26,8 +26,8 @@ from typing import Any, NamedTuple
 import psutil
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
-from broker.process import free_ports
 from browser.process import browser
+from ports import free_port
 
 TOPICS = 10_000
 ROUNDS = 5
@@ -208,7 +208,7 @@ def busy(page: Any, seconds: float) -> float:
 
 def main(seconds: float = 20.0) -> None:
     """Measure and print."""
-    (port, watched), (alone, _) = free_ports(), free_ports()
+    port, watched, alone = free_port(), free_port(), free_port()
     more = "--metrics-port", str(watched), "--page", str(port)
     with run("--metrics-port", str(alone)) as plain, run(*more) as paged, browser() as chromium:
         warm(alone)

@@ -21,8 +21,8 @@ from typing import Any
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
-from broker.process import free_ports
 from browser.process import browser
+from ports import free_port
 from test_diff import START, log
 
 from benchmarks.drifting import demo_stream
@@ -88,7 +88,7 @@ def main(folder: str, *names: str) -> None:
     Path(folder).mkdir(parents=True, exist_ok=True)
     with browser() as chromium:
         for name in names or (*TEXTS, *VIEWS):
-            port, _ = free_ports()
+            port = free_port()
             with tempfile.TemporaryDirectory() as own:
                 process = run_of(name, port, own)
                 try:

@@ -9,8 +9,8 @@ import urllib.request
 from pathlib import Path
 from typing import Any
 
-from broker.process import free_ports
 from commands import wait_for
+from ports import free_port
 from scraper.process import fetched
 
 VERSION = "0.25.0-1+b4"
@@ -42,7 +42,7 @@ class Alertmanager:
 
     def __init__(self, folder: Path, config: str | None = None) -> None:
         self._program = program(folder)
-        self._folder, (self.port, _) = folder, free_ports()
+        self._folder, self.port = folder, free_port()
         self.url = f"http://127.0.0.1:{self.port}"
         nobody = {"route": {"receiver": "nobody"}, "receivers": [{"name": "nobody"}]}
         (folder / "alertmanager.yml").write_text(config or json.dumps(nobody))  # which is YAML too

@@ -18,7 +18,7 @@ import sys
 import threading
 import traceback
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -45,9 +45,17 @@ def run_inside(
 
 
 def fork(
-    arguments: Sequence[str], folder: Path, environment: Mapping[str, str], **streams: Any
+    arguments: Sequence[str],
+    folder: Path,
+    environment: Mapping[str, str],
+    *,
+    thread: Callable[[], object] | None = None,
+    **streams: Any,
 ) -> subprocess.Popen[bytes]:
-    """Begin a run in a fork of this process; its streams are given as to ``Popen``."""
+    """Begin a run in a fork of this process; its streams are given as to ``Popen``.
+
+    What is given as ``thread`` runs in a thread of the fork.
+    """
 
     def live() -> NoReturn:
         code = 1
@@ -60,6 +68,8 @@ def fork(
             _open_streams()
             with _place(folder, environment), _logging():
                 sys.argv = ["streamdp", *arguments]
+                if thread is not None:
+                    threading.Thread(target=thread, daemon=True).start()
                 code = _exit_code()
             threading._shutdown()  # type: ignore[attr-defined]
         finally:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import socket
 import threading
 import time
 from collections.abc import Callable
@@ -101,10 +100,3 @@ def hang(handler: Handler) -> None:
     except OSError:
         time.sleep(0)
     handler.close_connection = True
-
-
-def unused_port() -> int:
-    """A port that nobody listens at."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return int(free.getsockname()[1])

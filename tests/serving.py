@@ -63,8 +63,8 @@ class Served:
     def stop(self, number: int = signal.SIGTERM) -> int:
         """Send a signal, and wait for the end."""
         self.process.send_signal(number)
-        code = self.process.wait(60)
-        self._reader.join(10)
+        code = self.process.wait(120)
+        self._reader.join(120)
         return code
 
 

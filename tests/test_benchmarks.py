@@ -31,7 +31,7 @@ def test_every_program_loads() -> None:
     paths = [path.relative_to(folder).with_suffix("") for path in folder.rglob("*.py")]
     names = sorted(".".join(path.parts) for path in paths if path.stem != "__init__")
     run = [sys.executable, "-c", PROGRAM, *names]
-    done = subprocess.run(run, cwd=ROOT, env=environment(), capture_output=True, text=True, timeout=300)
+    done = subprocess.run(run, cwd=ROOT, env=environment(), capture_output=True, text=True, timeout=900)
     assert done.returncode == 0, done.stderr
 
 

@@ -21,26 +21,27 @@ def begin(watch: compilation._Watch, name: str) -> None:
     )
 
 
-def test_the_clock_stands_still() -> None:
+def test_the_clock_stands_still(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = [7.0]
+    monkeypatch.setattr(compilation, "time", SimpleNamespace(monotonic=lambda: clock[0]))
     watch = compilation._Watch()
     told: list[int] = []
     watch.begun.append(lambda: told.append(1))
     before = watch.working_time()
     begin(watch, "outer")
     begin(watch, "inner")
-    time.sleep(0.05)
-    assert watch.working_time() - before < 0.04
+    clock[0] += 50.0
+    assert watch.working_time() == before
     watch.on_end(None)
     now = watch.now()
     assert now is not None
-    assert (now.kernel, now.functions, now.seconds >= 0.05) == ("outer", 1, True)
+    assert (now.kernel, now.functions, now.seconds) == ("outer", 1, 50.0)
     watch.on_end(None)
     assert watch.now() is None
     assert told == [1]
-    at = watch.working_time()
-    assert at - before < 0.04
-    time.sleep(0.02)
-    assert watch.working_time() - at >= 0.02
+    assert watch.working_time() == before
+    clock[0] += 2.0
+    assert watch.working_time() == before + 2.0
 
 
 def test_what_is_counted_never_decreases() -> None:
@@ -62,7 +63,7 @@ def test_what_is_counted_never_decreases() -> None:
 
 def test_how_far_it_is_is_said_without_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of several kernels: once what it is about, then how far it is; and nothing of a short one."""
-    for name, seconds in (("MOMENT", 0.1), ("EVERY", 0.2)):
+    for name, seconds in (("MOMENT", 2.0), ("EVERY", 0.2)):
         monkeypatch.setattr(compilation, name, seconds)
     watch = compilation._Watch()
     monkeypatch.setattr(compilation, "_watch", watch)
@@ -70,17 +71,19 @@ def test_how_far_it_is_is_said_without_a_terminal(monkeypatch: pytest.MonkeyPatc
     compilation.announce(said.append)
     with elsewhere("short"):
         assert compiling() is not None
-    time.sleep(0.2)
+    time.sleep(1.5)
     assert said == []
     with elsewhere("long"):
-        wait_for(lambda: len(said) == 2)
+        wait_for(lambda: len(said) >= 2)
+    so_far = len(said)
     with elsewhere("longer"):
-        wait_for(lambda: len(said) == 4)
+        wait_for(lambda: len(said) >= so_far + 2)
     assert said[0].startswith("compiling the kernels for this prior and likelihood: ")
     kernels = [
         re.fullmatch(r"compiling the kernels: (\w+), 0 functions, \d s so far", line) for line in said[1:]
     ]
-    assert [found and found[1] for found in kernels] == ["long", "longer", "longer"]
+    named = [found and found[1] for found in kernels]
+    assert named == ["long"] * (so_far - 1) + ["longer"] * (len(said) - so_far)
 
 
 def add_up(values: np.ndarray) -> float:

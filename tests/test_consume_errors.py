@@ -110,7 +110,7 @@ def test_a_closed_standard_output_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "in.jsonl").write_bytes(GOOD_TEXT + b"\n")
     line = shlex.join(command("consume", "--file", "in.jsonl", "--state", "state")) + " >&-"
     done = subprocess.run(
-        ["sh", "-c", line], cwd=tmp_path, env=environment(), capture_output=True, timeout=120
+        ["sh", "-c", line], cwd=tmp_path, env=environment(), capture_output=True, timeout=300
     )
     assert (tmp_path / "state" / "lock").read_bytes() == b""
     assert done.returncode == 74
@@ -126,7 +126,7 @@ def test_messages_never_get_into_the_output(tmp_path: Path) -> None:
         env=environment(),
         input=GOOD_TEXT + b"\nbroken\n",
         stdout=subprocess.PIPE,
-        timeout=120,
+        timeout=300,
     )
     assert done.returncode == 0
     assert len(parsed(done.stdout)) == 2

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from broker.topics import contents, make_topic, produce
-from commands import assignments, call, fail, newest_lines, parsed, start, succeed, wait_for, wait_for_size
+from commands import assignments, call, fail, newest_lines, parsed, run_killed, start, succeed, wait_for
 from otlp import logs, record, written
 
 N = 12_000
@@ -122,12 +122,9 @@ def test_killed_at_any_moment_it_ends_up_with_the_same_bytes(undisturbed: Path, 
     command = ("consume", "logs.json", *OPTIONS, *PATHS)
     rng, whole = random.Random(5), (undisturbed / "out").stat().st_size
     for size in sorted(rng.randrange(whole // 50, whole - whole // 10) for _ in range(4)):
-        process = start(tmp_path, *command, snapshot_every="700")
-        assert wait_for_size(process, tmp_path / "out", size)
-        time.sleep(rng.random() * 0.03)
-        process.kill()
-        process.communicate()
-        assert process.returncode == -signal.SIGKILL
+        later = rng.random() * 0.03
+        code = run_killed(tmp_path, *command, size=size, later=later, snapshot_every="700")
+        assert code == -signal.SIGKILL
     succeed(tmp_path, *command, snapshot_every="700")
     for name in ("out", "out.rejects.jsonl", "events"):
         assert (tmp_path / name).read_bytes() == (undisturbed / name).read_bytes(), name

@@ -183,7 +183,7 @@ def test_what_stands_there_tells_a_real_alertmanager_of_a_new_error(tmp_path: Pa
         assert made.ask("POST", "/v1/records", usual, "text/plain")[0] == 401
         assert made.ask("POST", "/v1/records", usual, "text/plain", **head)[0] == 200
         assert made.ask("POST", "/v1/records", error, "text/plain", **head)[0] == 200
-        wait_for(manager.alerts, seconds=30)
+        wait_for(manager.alerts)
         assert made.stop() == 0
         (alert,) = manager.alerts()
     assert alert["labels"]["alertname"] == "StreamdpNewError"

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 import numpy as np
 import pytest
-from commands import assignments, fail, succeed, survives_sigkill
+from commands import assignments, fail, succeed, survives_sigkill, wait_for
 from serving import Served
 from tables_of_vectors import write_folder
 
@@ -217,10 +217,10 @@ def test_a_service_whose_function_fails_takes_no_text_and_loses_none(tmp_path: P
     status, found = served.ask("POST", "/v1/where", b'{"text": "down"}')
     assert (status, found) == (503, {"error": "no text can be embedded now: the log says why"})
     assert served.ask("POST", "/v1/where", json.dumps(where).encode())[0] == 200
-    assert b"embed: flaky:lengths failed: ConnectionError: no answer" in served.said
+    wait_for(lambda: b"embed: flaky:lengths failed: ConnectionError: no answer" in served.said)
     status, taken = served.send({"text": "down"}, {"text": "refund my money"})
     assert (status, {line["status"] for line in taken}) == (200, {"pending"})
-    assert served.process.wait(60) == 69
+    assert served.process.wait(120) == 69
     (tmp_path / "flaky.py").write_text(FLAKY.replace("down", "never"), "utf-8")
     again = Served(tmp_path, "--embed", "flaky:lengths", process=True)
     (last,) = again.send({"text": "money back"})[1]

@@ -220,8 +220,8 @@ def test_a_service_says_that_it_takes_nothing(folder: Path, monkeypatch: pytest.
     served = Served(folder, "--embed", "mine:lengths", process=True)
     status, answer = served.send({"text": "the first", "id": "1"})
     assert (status, answer[0]["status"]) == (200, "pending")  # it is in the journal
-    assert served.process.wait(60) == 69
-    served._reader.join(10)
+    assert served.process.wait(120) == 69
+    served._reader.join(120)
     assert b"embed: mine:lengths failed: ConnectionError: no answer" in served.said
     monkeypatch.delenv("FAILS")
     again = Served(folder, "--embed", "mine:lengths", process=True)

@@ -27,7 +27,7 @@ def run(name: str, folder: Path, *arguments: str) -> str:
         cwd=folder,
         env=environment(),
         capture_output=True,
-        timeout=180,
+        timeout=600,
     )
     assert done.returncode == 0, done.stderr.decode()
     return done.stdout.decode()
@@ -64,7 +64,7 @@ def test_the_notebook_prints_what_it_holds(tmp_path: Path) -> None:
         env=environment() | {"MPLBACKEND": "agg"},
         capture_output=True,
         text=True,
-        timeout=180,
+        timeout=600,
     )
     assert done.returncode == 0, done.stderr
     held = [

@@ -184,7 +184,7 @@ except SinkClosed:
 
 
 def test_standard_output() -> None:
-    done = subprocess.run([sys.executable, "-c", CHILD, "3"], capture_output=True, timeout=10)
+    done = subprocess.run([sys.executable, "-c", CHILD, "3"], capture_output=True, timeout=120)
     assert (done.returncode, done.stdout, done.stderr) == (0, b"line\n" * 3, b"")
     command = [sys.executable, "-c", CHILD, "1000000"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
@@ -192,7 +192,7 @@ def test_standard_output() -> None:
         assert process.stderr is not None
         assert process.stdout.readline() == b"line\n"
         process.stdout.close()
-        assert process.wait(10) == 7
+        assert process.wait(120) == 7
         assert process.stderr.read() == b""
 
 

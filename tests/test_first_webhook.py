@@ -13,7 +13,7 @@ from typing import get_args
 
 from commands import environment
 from pages import blocks, same, sessions
-from receiver import unused_port
+from ports import free_port
 
 from streamdp.alerts.forms import as_json, link_of
 from streamdp.alerts.outbox import Done, Told
@@ -38,9 +38,12 @@ def test_a_newcomer_gets_a_message_in_ten_commands(tmp_path: Path) -> None:
     mine = [block for block in blocks("docs/serve.md") if "a_newcomer" in block.remark]
     asked = [one for block in mine for one in sessions(block.text)]
     assert len(asked) == 10
-    ports = {"8080": str(unused_port()), "9000": str(unused_port())}
+    ports = {"8080": str(free_port()), "9000": str(free_port())}
 
     def here(text: str) -> str:
+        """The text with ports of our own; what a reader is told to wait for a while, is waited for."""
+        delivered = "curl -s http://127.0.0.1:8080/metrics | grep -q '^streamdp_alerts_delivered.* 1.0'"
+        text = text.replace("sleep 2;", f"until {delivered}; do sleep 0.2; done;")
         for port, free in ports.items():
             text = text.replace(port, free)
         return text

@@ -105,7 +105,7 @@ def test_what_is_held_back_is_answered_in_silence(tmp_path: Path) -> None:
     wait_for_lines(tmp_path / "out", 1)
     wait_for(lambda: [each["size"] for each in parsed(succeed(tmp_path, "show", "s", "--json"))] == [1])
     process.stdin.close()
-    assert process.wait(60) == 0
+    assert process.wait(120) == 0
     assert len(assignments((tmp_path / "out").read_bytes())) == 1
 
 
@@ -122,7 +122,7 @@ def test_a_running_stream_can_be_looked_at(tmp_path: Path) -> None:
     assert "storm 0 over the coast" in told.decode()
     assert "record 0" in told.decode()
     process.stdin.close()
-    assert process.wait(60) == 0
+    assert process.wait(120) == 0
 
 
 def test_records_without_times_live_in_records(folder: Path) -> None:
@@ -214,7 +214,7 @@ def test_a_signal_without_a_state(tmp_path: Path, number: signal.Signals, code: 
     process.stdin.flush()
     wait_for_lines(tmp_path / "out", 1)
     process.send_signal(number)
-    assert process.wait(60) == code
+    assert process.wait(120) == code
     assert (tmp_path / "out").read_bytes().endswith(b'{"final_through":0}\n')
 
 
@@ -242,8 +242,8 @@ def test_progress_and_ctrl_c_while_kernels_compile(folder: Path) -> None:
     assert b"compiling" in shown
     asked = time.monotonic()
     process.send_signal(signal.SIGINT)
-    assert process.wait(60) == 130
-    assert time.monotonic() - asked < 20
+    assert process.wait(120) == 130
+    assert time.monotonic() - asked < 60
     os.close(terminal)
 
 
@@ -260,7 +260,7 @@ def test_progress_of_a_run(folder: Path) -> None:
     shown = b""
     while b"since the stream began" not in shown:
         shown += os.read(terminal, 1 << 16)
-    assert process.wait(60) == 0
+    assert process.wait(120) == 0
     os.close(terminal)
 
 
@@ -280,7 +280,7 @@ def test_a_terminal_shows_stories_and_no_flood_of_answers(folder: Path) -> None:
         with contextlib.suppress(OSError):  # how a terminal ends
             while chunk := os.read(ours, 1 << 16):
                 shown += chunk
-        assert process.wait(60) == 0
+        assert process.wait(120) == 0
         os.close(ours)
         assert (b'"probability":' in shown) is flood
         assert (b"largest stories" in shown) is not flood

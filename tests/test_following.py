@@ -26,7 +26,7 @@ def place(source: FileSource) -> tuple[int, int]:
     return positions["line"], positions["offset"]
 
 
-def wait_for(source: Source, count: int, seconds: float = 5.0) -> Rows:
+def wait_for(source: Source, count: int, seconds: float = 60.0) -> Rows:
     rows: Rows = []
     deadline = time.monotonic() + seconds
     while len(rows) < count and time.monotonic() < deadline:
@@ -45,7 +45,7 @@ def test_follow_waits_for_whole_lines(path: Path) -> None:
     assert wait_for(source, 1) == [(1, b"a")]
     start = time.monotonic()
     assert source.read(9, 0.15) == []
-    assert 0.1 < time.monotonic() - start < 1.0
+    assert 0.1 < time.monotonic() - start < 60.0
     with path.open("ab") as file:
         file.write(b"c\nd\ne")
     assert wait_for(source, 2) == [(2, b"bc"), (3, b"d")]
@@ -60,8 +60,8 @@ def test_follow_wakes_up_while_waiting(path: Path) -> None:
     timer = threading.Timer(0.1, path.write_bytes, [b"a\n"])
     timer.start()
     start = time.monotonic()
-    assert seen(source.read(9, 5.0)) == [(1, b"a")]
-    assert time.monotonic() - start < 2.0
+    assert seen(source.read(9, 300.0)) == [(1, b"a")]
+    assert time.monotonic() - start < 60.0
     timer.join()
     source.close()
 
@@ -137,7 +137,7 @@ def test_standard_input_is_read_as_it_comes() -> None:
         process.stdin.close()
         assert process.stdout.readline() == b"5 b'6,7'\n"
         assert process.stdout.readline() == b"False\n"
-        assert process.wait(5) == 0
+        assert process.wait(120) == 0
 
 
 def test_standard_input_takes_gzip_and_much() -> None:
@@ -145,14 +145,14 @@ def test_standard_input_takes_gzip_and_much() -> None:
     expected = b"".join(b"%d b'line %d'\n" % (i + 1, i) for i in range(50_000))
     for data in (lines, gzip.compress(lines)):
         with child("text") as process:
-            output, _ = process.communicate(data, 10)
+            output, _ = process.communicate(data, 120)
         assert output.startswith(expected)
 
 
 def test_closed_standard_input() -> None:
     program = 'from streamdp_connectors.files.source import FileSource; FileSource("-")'
     command = f"{sys.executable} -c '{program}' <&-"
-    done = subprocess.run(command, shell=True, capture_output=True, timeout=10)
+    done = subprocess.run(command, shell=True, capture_output=True, timeout=120)
     assert b"SourceError: cannot read standard input" in done.stderr
 
 

@@ -208,7 +208,7 @@ def test_only_regular_files_are_snapshots(here: Path, what: str) -> None:
         cwd=here,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=180,
         check=True,
     )
     assert "trying the one before it" in shown.stderr
@@ -222,7 +222,7 @@ def test_a_snapshot_that_is_too_large_is_not_read(here: Path) -> None:
         file.truncate(snapshot.PREFIX.size + size + 4)
     began = time.monotonic()
     done = call(here, "show", "state")
-    assert time.monotonic() - began < 20.0
+    assert time.monotonic() - began < 60.0
     assert done.returncode == 0
     assert b"200.0 GiB" in done.stderr
     assert b"trying the one before it" in done.stderr
@@ -302,9 +302,9 @@ def test_a_silent_owner_that_holds_the_lock_is_asked_first(tmp_path: Path, how: 
     (state / "owner-000000007").write_bytes(msgspec.json.encode(owner_of(holder.pid)))
     assert look(standby, clock, 10.5) is None
     if how == "hears":
-        assert holder.wait(30) == code
+        assert holder.wait(120) == code
     claim = look(standby, clock, 12.0)
-    assert holder.wait(30) == code
+    assert holder.wait(120) == code
     assert claim is not None
     assert said[-1].endswith("it gave no sign of life for 10 s, and was ended")
     claim.close()

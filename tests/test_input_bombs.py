@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 import zstandard
-from bombs import BOMBS, HELD, MIB, gz, hears, measure, packed, zeros_of_zstd
+from bombs import BOMBS, HELD, MIB, cpu_seconds, ended, gz, hears, measure, packed, zeros_of_zstd
 from commands import start, wait_for
 from streamdp_connectors.files.source import FileSource
 
 PATIENCE = 2.0
-"""Seconds within which a signal is obeyed on a quiet machine; tests allow some more."""
+"""CPU seconds within which a signal is obeyed; tests allow some more."""
 
 
 @pytest.mark.parametrize("name", BOMBS)
@@ -27,9 +27,9 @@ def test_every_read_returns(tmp_path: Path, name: str) -> None:
     source = FileSource(str(path), "text", max_line=1000)
     longest, lines = 0.0, 0
     while not source.at_end:
-        began = time.monotonic()
+        began = time.process_time()
         found = source.read(1000, 0.1)
-        longest = max(longest, time.monotonic() - began)
+        longest = max(longest, time.process_time() - began)
         lines += found.blank + len(found)
         assert found or found.unfinished or source.at_end
     assert longest < 1.0
@@ -68,10 +68,12 @@ def obeys(process: subprocess.Popen[bytes]) -> None:
     wait_for(lambda: hears(process.pid), process)
     time.sleep(1.0)
     assert process.poll() is None
+    before = cpu_seconds(process.pid)
     process.send_signal(signal.SIGTERM)
-    began = time.monotonic()
-    process.communicate(timeout=60)
-    assert time.monotonic() - began < 3 * PATIENCE
+    seen = ended(process, 120.0)
+    assert seen is not None
+    assert seen.cpu - before < 3 * PATIENCE
+    process.communicate()
 
 
 @pytest.mark.parametrize("name", ["blank.txt.gz", "letter.txt.zst", "mixed.txt"])
@@ -98,10 +100,10 @@ def test_a_run_that_skips_what_it_has_read_obeys(tmp_path: Path) -> None:
     (tmp_path / name).write_bytes(packed(gz, b"\n", 32_000) + gz(b"a text\nanother text\n"))
     source = FileSource(str(tmp_path / name), "text")
     positions = source.positions() | {"line": 32_000 * MIB + 1, "offset": 32_000 * MIB + 7}
-    began = time.monotonic()
+    began = time.process_time()
     source.seek(positions)
     assert source.read(10, 0.1) == []
-    assert time.monotonic() - began < 1.0
+    assert time.process_time() - began < 1.0
 
 
 WITHIN = {

@@ -131,7 +131,7 @@ def test_readers_wait_for_what_is_released(tmp_path: Path) -> None:
     journal.append([b"one"])
     assert not source.read(10, 0.0)  # nobody has been told of it
     threading.Timer(0.1, journal.release).start()
-    assert source.read(10, 20.0).data == [b"one"]
+    assert source.read(10, 120.0).data == [b"one"]
     assert not source.at_end
     journal.close()
     assert source.at_end

@@ -12,7 +12,7 @@ from streamdp_connectors.kafka.client import Members
 
 def waits(members: Members, wait: float, wanted: set[int]) -> list[set[int]]:
     """What the shares were until it is this one."""
-    deadline, shares = time.monotonic() + 90.0, list[set[int]]()
+    deadline, shares = time.monotonic() + 180.0, list[set[int]]()
     while not shares or shares[-1] != wanted:
         assert time.monotonic() < deadline, shares
         share = members.share(wait)

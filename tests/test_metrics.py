@@ -78,7 +78,7 @@ def server(metrics: Metrics, clock: Clock) -> Iterator[HealthServer]:
 def get(server: HealthServer, path: str, **headers: str) -> tuple[int, str, str]:
     request = urllib.request.Request(f"http://127.0.0.1:{server.port}{path}", headers=headers)
     try:
-        with urllib.request.urlopen(request, timeout=5) as answer:
+        with urllib.request.urlopen(request, timeout=120) as answer:
             return answer.status, answer.read().decode(), answer.headers["Content-Type"]
     except urllib.error.HTTPError as error:
         with error:
@@ -284,7 +284,7 @@ def test_what_is_accepted(accept: str, wanted: bool) -> None:
 def test_head_is_answered_as_get_is_without_a_body(server: HealthServer, path: str) -> None:
     found = []
     for method in ("GET", "HEAD"):
-        connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=5)
+        connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=120)
         connection.request(method, path, headers={"Accept": PROMETHEUS})
         answer = connection.getresponse()
         found.append((answer.status, answer.getheader("Content-Type")))
@@ -307,7 +307,7 @@ def test_scrapes_in_a_storm_are_all_answered(server: HealthServer, metrics: Metr
         metrics.update(COUNTERS | {"records": number})
         metrics.arrival_ages.observe(0.1, 1)
     for thread in threads:
-        thread.join(60)
+        thread.join(300)
     assert done == [200] * 160
 
 

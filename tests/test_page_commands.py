@@ -31,7 +31,7 @@ def address(process: subprocess.Popen[bytes]) -> str:
 
 
 def get(url: str) -> Any:
-    with urllib.request.urlopen(url, timeout=30) as answer:
+    with urllib.request.urlopen(url, timeout=120) as answer:
         return json.load(answer)
 
 
@@ -86,7 +86,7 @@ def test_a_state_that_nobody_runs(learned: Path, tmp_path: Path) -> None:
     assert get(f"{url}api/clusters/{label}")["against_base"]
     assert score(url, "storm")["candidates"]
     process.send_signal(signal.SIGINT)
-    assert process.wait(60) == 130
+    assert process.wait(120) == 130
 
 
 def test_the_demo_can_be_looked_at(tmp_path: Path) -> None:
@@ -94,7 +94,7 @@ def test_the_demo_can_be_looked_at(tmp_path: Path) -> None:
     url = address(process)
     assert until(url, "ended")["records"] == 400
     process.send_signal(signal.SIGINT)
-    assert process.wait(60) == 130
+    assert process.wait(120) == 130
 
 
 def test_what_is_wrong_is_said_in_a_line(learned: Path, tmp_path: Path) -> None:

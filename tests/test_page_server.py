@@ -45,7 +45,7 @@ def page(engine: Engine) -> Iterator[Page]:
 def ask(
     page: Page, path: str, method: str = "GET", body: str = "", **headers: str
 ) -> tuple[int, dict[str, str], str]:
-    connection = http.client.HTTPConnection("127.0.0.1", page.port, timeout=20)
+    connection = http.client.HTTPConnection("127.0.0.1", page.port, timeout=120)
     sent = {name.replace("_", "-"): value for name, value in headers.items()}
     connection.request(method, path, body or None, sent)
     answer = connection.getresponse()
@@ -129,7 +129,7 @@ def test_scoring_is_limited_and_answered_by_the_run(page: Page, engine: Engine) 
     connection = http.client.HTTPConnection("127.0.0.1", page.port, timeout=90)
     text = json.dumps({"text": str(headlines(600, 5)[-1].value)})
     connection.request("POST", "/api/score", text, {"Content-Type": "application/json"})
-    wait_for(lambda: not page.questions._line.empty(), seconds=20.0)
+    wait_for(lambda: not page.questions._line.empty())
     page.questions.answer(engine)
     answer = connection.getresponse()
     candidates = json.loads(answer.read())["candidates"]
@@ -138,15 +138,20 @@ def test_scoring_is_limited_and_answered_by_the_run(page: Page, engine: Engine) 
     assert candidates[0]["probability"] > 0.5
     assert candidates[0]["words"]
     assert engine.dumps() == before
-    answers = [post(page, 3)[:2] for _ in range(12)]
-    refused = [headers for status, headers in answers if status == 429]  # one may pass while others wait
-    assert refused
+    refused: list[dict[str, str]] = []
+
+    def is_refused() -> bool:
+        status, headers, _ = post(page, 3)
+        refused.extend([headers] if status == 429 else [])  # one may pass while others wait
+        return len(refused) > 1
+
+    wait_for(is_refused)
     assert all(int(headers["retry-after"]) >= 1 for headers in refused)
 
 
 def test_questions_that_are_sent_ahead_are_bounded(page: Page, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(guard, "ASKS", (5.0, 0.001))
-    with socket.create_connection(("127.0.0.1", page.port), 20) as client:
+    with socket.create_connection(("127.0.0.1", page.port), 120) as client:
         client.sendall(b"GET /api/status HTTP/1.1\r\nHost: localhost\r\n\r\n" * 200)
         found = b""
         with contextlib.suppress(ConnectionResetError):  # it was cut off with requests unread
@@ -204,7 +209,7 @@ def test_addresses_and_hosts() -> None:
 
 
 def listen(page: Page, last: str = "") -> socket.socket:
-    made = socket.create_connection(("127.0.0.1", page.port), 20)
+    made = socket.create_connection(("127.0.0.1", page.port), 120)
     resumed = f"Last-Event-ID: {last}\r\n" if last else ""
     made.sendall(f"GET /api/stream HTTP/1.1\r\nHost: localhost\r\n{resumed}\r\n".encode())
     return made
@@ -244,8 +249,8 @@ def test_a_browser_that_stops_reading_is_dropped_and_the_others_are_not(page: Pa
     slow, quick = listen(page), listen(page)
     slow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
     read_until(quick, b"event: hello")
-    wait_for(lambda: len(page.hub._listeners) == 2, seconds=20.0)
-    deadline = time.monotonic() + 20
+    wait_for(lambda: len(page.hub._listeners) == 2)
+    deadline = time.monotonic() + 120
     number = 0
     while page.hub.dropped == 0:
         assert time.monotonic() < deadline
@@ -258,7 +263,7 @@ def test_a_browser_that_stops_reading_is_dropped_and_the_others_are_not(page: Pa
     read_until(quick, b'{"end":true}')
     assert len(page.hub._listeners) == 1
     wait_for(
-        lambda: len(page.connections.crowd) == 1, seconds=20.0
+        lambda: len(page.connections.crowd) == 1, seconds=120.0
     )  # the connection is gone, and what waited for it
     slow.close()
     quick.close()

@@ -194,7 +194,7 @@ def test_half_a_character_is_answered_at_once(folder: Path, text: str) -> None:
     try:
         process.stdin.write((begin + message("tools/call", asks, '"id": 2, ')).encode())
         process.stdin.flush()
-        threading.Timer(60, process.kill).start()
+        threading.Timer(300, process.kill).start()
         found = [json.loads(process.stdout.readline()) for _ in range(2)]
         assert [each["id"] for each in found] == [1, 2]
         assert not found[1]["result"]["isError"]

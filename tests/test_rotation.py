@@ -55,7 +55,7 @@ class Follower:
         """Exit code, and what was said apart from what depends on caches."""
         if number is not None:
             self.process.send_signal(number)
-        said = self.process.communicate(timeout=60)[1].decode().splitlines()
+        said = self.process.communicate(timeout=180)[1].decode().splitlines()
         return self.process.returncode, [line for line in said if "compiling" not in line]
 
 

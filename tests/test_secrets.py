@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 import subprocess
 import sys
 import time
@@ -13,6 +12,7 @@ from typing import Any
 
 import pytest
 from commands import call, environment, fail, start
+from ports import free_port
 from typer.main import get_command
 
 from streamdp import safe_files
@@ -92,9 +92,7 @@ def test_config_shows_none(here: Path) -> None:
 
 
 def test_no_metric_and_no_title_shows_one(here: Path) -> None:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     serving = ("--metrics-port", str(port), "--kafka-config", "client.properties", "--give-up-after", "600")
     process = start(here, *WAITS, *serving, process=True)
     try:
@@ -113,10 +111,10 @@ def test_no_metric_and_no_title_shows_one(here: Path) -> None:
 
 def ask(url: str) -> str:
     """What is served there, once it is."""
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 120
     while True:
         try:
-            with urllib.request.urlopen(url, timeout=5) as answer:
+            with urllib.request.urlopen(url, timeout=60) as answer:
                 return str(answer.read().decode())
         except urllib.error.HTTPError as error:
             return error.read().decode()

@@ -249,7 +249,7 @@ def listened(served: Served, after: int, until: int) -> list[tuple[int, str]]:
         f"http://127.0.0.1:{served.port}/v1/events", headers={"last-event-id": str(after)}
     )
     found, kind = list[tuple[int, str]](), ""
-    with urllib.request.urlopen(ask, timeout=30) as stream:
+    with urllib.request.urlopen(ask, timeout=120) as stream:
         while not found or found[-1][0] < until:
             line = stream.readline().decode()
             kind = line[7:].strip() if line.startswith("event: ") else kind
@@ -457,17 +457,20 @@ def test_a_full_disk_refuses_loses_nothing_and_is_not_ready(
     assert "no room" in str(door.hindrance)
     assert door.pending("a") is None
     door.reserve = 0
-    wait_for(lambda: door.hindrance is None, seconds=20)
+    wait_for(lambda: door.hindrance is None, seconds=120)
     (found,) = run(door, [b'{"id": "a", "text": "b"}'])
     assert [each.line for each in found] == [1]
     assert JournalSource(tmp_path / "journal").read(10, 0.0).data == [b'{"id": "a", "text": "b"}']
 
 
-def test_a_line_that_went_on_with_another_is_told_so(door: Door) -> None:
+def test_a_line_that_went_on_with_another_is_told_so(door: Door, tmp_path: Path) -> None:
+    door._within = 120.0
+
     async def send() -> list[Answer]:
         calls.append(asyncio.get_running_loop().call_soon_threadsafe)
         asking = asyncio.create_task(door.take([b"one", b"  at two"]))
-        await asyncio.sleep(0.1)
+        while len(JournalSource(tmp_path / "journal").read(10, 0.0).data) < 2:
+            await asyncio.sleep(0.01)
         door.answered([(1, Answer(status="answered", line=1))], 2)
         door.looked(2, held_back=True)
         door.looked(2, held_back=False)
@@ -548,9 +551,9 @@ def test_clients_show_certificates_where_that_is_asked_for(tmp_path: Path) -> No
         context = ssl.create_default_context(cafile=str(tmp_path / "cert.pem"))
         address = f"https://127.0.0.1:{made.port}/livez"
         with pytest.raises(OSError, match=r"certificate|reset|closed"):
-            urllib.request.urlopen(address, context=context, timeout=20).read()
+            urllib.request.urlopen(address, context=context, timeout=120).read()
         context.load_cert_chain(tmp_path / "cert.pem", tmp_path / "key.pem")
-        assert urllib.request.urlopen(address, context=context, timeout=20).read() == b"ok\n"
+        assert urllib.request.urlopen(address, context=context, timeout=120).read() == b"ok\n"
     finally:
         assert made.stop() == 0
 

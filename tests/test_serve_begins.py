@@ -59,14 +59,14 @@ def test_a_start_that_was_cut_off_anywhere_is_gone_on_with(tmp_path: Path) -> No
         with pytest.MonkeyPatch.context() as patched:
             killed_at(number, *places)(patched)
             process = start(folder, "serve", "--state", "st", "--store", "news.db", "--port", "0")
-            deadline = time.monotonic() + 60
+            deadline = time.monotonic() + 120
             while process.poll() is None and not [*folder.glob("st/*.sdp")] and time.monotonic() < deadline:
                 time.sleep(0.02)
             time.sleep(0.2)
             begun = process.poll() is None
             if begun:
                 process.send_signal(signal.SIGKILL)
-            process.communicate(timeout=60)
+            process.communicate(timeout=120)
         served = Served(folder)
         assert served.send({"id": "a", "text": "storm over the coast"})[0] == 200
         assert served.stop() == 0
@@ -114,7 +114,7 @@ def test_a_table_of_which_only_the_header_was_written_is_gone_on_with(tmp_path: 
     with pytest.MonkeyPatch.context() as patched:
         killed_at(1, (snapshot.StateFolder, "write"))(patched)
         process = start(tmp_path, *run)
-        process.communicate(timeout=60)
+        process.communicate(timeout=120)
     assert process.returncode == -signal.SIGKILL
     assert (tmp_path / "a.csv").stat().st_size
     assert call_command(tmp_path, *run).returncode == 0

@@ -74,7 +74,7 @@ def post(
     served: Served, body: bytes, kind: str = "application/json", path: str = "/v1/logs", **more: str
 ) -> tuple[int, str, bytes]:
     """Status, content type and body of an answer."""
-    connection = http.client.HTTPConnection("127.0.0.1", served.port, timeout=60)
+    connection = http.client.HTTPConnection("127.0.0.1", served.port, timeout=120)
     headers = {name.replace("_", "-"): value for name, value in more.items()}
     connection.request("POST", path, body, {"content-type": kind, **headers})
     answer = connection.getresponse()
@@ -87,7 +87,9 @@ def post(
 def test_what_the_sdk_sends_is_in_the_store_once_with_its_template(
     served: Served, compression: Compression
 ) -> None:
-    exporter = OTLPLogExporter(f"http://127.0.0.1:{served.port}/v1/logs", compression=compression)
+    exporter = OTLPLogExporter(
+        f"http://127.0.0.1:{served.port}/v1/logs", compression=compression, timeout=120
+    )
     provider = LoggerProvider(Resource.create({"service.name": f"sdk {compression.name}"}))
     provider.add_log_record_processor(BatchLogRecordProcessor(exporter, max_export_batch_size=64))
     logger = provider.get_logger("shop")
@@ -101,7 +103,7 @@ def test_what_the_sdk_sends_is_in_the_store_once_with_its_template(
                 attributes={"n": n, "list": [1, 2]},
             )
         )
-    assert provider.force_flush()
+    assert provider.force_flush(120_000)
     provider.shutdown()
     found = rows(served, **{"service.name": f"sdk {compression.name}"})
     assert sorted(row[3]["n"] for row in found) == list(range(500))
@@ -221,7 +223,7 @@ def test_a_record_with_an_id_counts_once_and_a_kill_loses_none(tmp_path: Path) -
         assert post(made, body)[0] == 200
         if number in (20, 40):
             made.process.send_signal(signal.SIGKILL)
-            made.process.wait(60)
+            made.process.wait(120)
             made = Served(tmp_path, "--format", "otlp", *KEEP)
             assert post(made, body)[0] == 200
     assert [row[3]["n"] for row in rows(made)] == list(range(60))

@@ -115,12 +115,12 @@ def test_corrections_are_taken_listed_and_undone(served: Served) -> None:
     def title() -> str:
         return str(served.ask("GET", f"/v1/stories/{storm}")[1]["title"])
 
-    wait_for(lambda: title() == "The storm", seconds=20)
+    wait_for(lambda: title() == "The storm")
     (noted,) = listed(served)["corrections"]
     assert noted == made
     assert correct(served, what="keep-apart", stories=[storm, vote])[0] == 200
     assert correct(served, what="undo", undone=1)[1]["number"] == 3
-    wait_for(lambda: title() != "The storm", seconds=20)
+    wait_for(lambda: title() != "The storm")
     assert title() == before
     first = listed(served, "?limit=2")
     assert (len(first["corrections"]), first["next"]) == (2, 2)

@@ -33,7 +33,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
         env=os.environ | {"NO_MKDOCS_2_WARNING": "1"},
         capture_output=True,
         text=True,
-        timeout=180,
+        timeout=600,
     )
     told = done.stdout + done.stderr
     assert done.returncode == 0, told

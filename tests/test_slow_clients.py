@@ -56,7 +56,7 @@ def metrics_server() -> Iterator[HealthServer]:
 
 
 def connected(port: int, begin: bytes = b"") -> socket.socket:
-    made = socket.create_connection(("127.0.0.1", port), timeout=20)
+    made = socket.create_connection(("127.0.0.1", port), timeout=120)
     if begin:
         made.sendall(begin)
     return made
@@ -69,7 +69,7 @@ def many(port: int, count: int, begin: bytes) -> Iterator[list[socket.socket]]:
 
 
 def status(port: int, path: str, headers: dict[str, str] | None = None) -> int:
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=120)
     try:
         connection.request("GET", path, headers=headers or {})
         answer = connection.getresponse()
@@ -98,7 +98,7 @@ def test_nine_hundred_that_drip_shut_nobody_out(page: Page, begin: bytes) -> Non
         for _ in range(20):
             assert status(page.port, "/api/status") == 200
         assert len(page.connections.crowd) <= PAGE.connections
-        assert is_cut(held[0], 5.0)
+        assert is_cut(held[0], 120.0)
 
 
 def test_who_drips_is_cut(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -121,7 +121,7 @@ def test_who_drips_is_cut(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> No
     dripping = threading.Thread(target=drip)
     dripping.start()
     try:
-        assert all(is_cut(one, 5.0) for one in held)
+        assert all(is_cut(one, 120.0) for one in held)
     finally:
         stop.set()
         dripping.join()
@@ -143,7 +143,7 @@ def test_a_handshake_that_does_not_end_is_cut(
         begun = [
             connected(page.port, begin) for begin in (b"", b"\x16\x03\x01\x02\x00", b"GET / HTTP/1.1\r\n")
         ]
-        assert all(is_cut(one, 10.0) for one in begun)
+        assert all(is_cut(one, 120.0) for one in begun)
         for _ in range(50):  # a reset instead of an end
             with connected(page.port) as one:
                 one.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
@@ -179,7 +179,7 @@ def test_who_does_not_read_is_cut(engine: Engine) -> None:
     one.settimeout(1.0)
     with contextlib.suppress(OSError):
         one.sendall(asking)
-    deadline = time.monotonic() + 10.0
+    deadline = time.monotonic() + 120.0
     while page.connections.crowd.all() and time.monotonic() < deadline:
         time.sleep(0.05)
     assert not page.connections.crowd.all()
@@ -196,7 +196,7 @@ def test_a_thousand_event_streams(page: Page, engine: Engine) -> None:
             assert status(page.port, "/api/status") == 200
         began = time.monotonic()
         page.hub.publish(page.view.look(engine, 1.0, {"state": "running"}))
-        assert time.monotonic() - began < 1.0
+        assert time.monotonic() - began < 20.0
         assert len(page.hub._listeners) <= PAGES
         assert len(page.connections.crowd) <= PAGE.connections
 
@@ -212,7 +212,7 @@ def test_a_thousand_event_streams(page: Page, engine: Engine) -> None:
 )
 def test_large_and_smuggled_bodies_are_refused_before_they_come(page: Page, head: bytes) -> None:
     with contextlib.closing(connected(page.port, head % HTTP)) as one:
-        one.settimeout(10)
+        one.settimeout(120)
         answer = b""
         with contextlib.suppress(ConnectionResetError):
             while part := one.recv(1 << 16):
@@ -233,34 +233,39 @@ def test_a_body_without_a_length_is_cut_short(page: Page) -> None:
         assert status(page.port, "/api/status") == 200
 
 
-def test_answers_that_are_worked_out_are_limited(page: Page) -> None:
+def test_answers_that_are_worked_out_are_limited(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server, "MADE", (server.MADE[0], 0.001))  # however slowly the questions come
+    view = View("in")
+    view.begin(engine)
+    page = Page(view)
     found = [status(page.port, f"/api/graph?from={i}&to={i + 100}") for i in range(400)]
     assert found[:50] == [200] * 50
     assert 429 in found
     assert status(page.port, "/api/status") in (200, 429)
     assert status(page.port, "/") == 200
+    page.close()
 
 
 def test_the_first_question_that_needs_a_kernel_does_not_hold_up_the_stream(
     page: Page, engine: Engine
 ) -> None:
-    asked: list[Engine] = []
+    asked, goes_on = list[Engine](), threading.Event()
 
     def slow(copy: Engine) -> int:
         asked.append(copy)
-        time.sleep(1.0)
+        goes_on.wait(60.0)
         return copy.seq
 
-    began = time.monotonic()
     first, second = (page.questions.ask(slow, scores=True) for _ in range(2))
     plain = page.questions.ask(lambda one: one.seq)
     for _ in range(5):
         page.questions.answer(engine)
-    assert time.monotonic() - began < 0.9
+    assert not first.done()
     assert plain.result(0.0) == engine.seq
-    assert (first.result(10.0), second.result(10.0)) == (engine.seq, engine.seq)
+    goes_on.set()
+    assert (first.result(120.0), second.result(120.0)) == (engine.seq, engine.seq)
     assert engine not in asked
-    deadline = time.monotonic() + 5.0
+    deadline = time.monotonic() + 120.0
     while not page.questions._prepared and time.monotonic() < deadline:
         time.sleep(0.01)
     third = page.questions.ask(lambda one: one, scores=True)
@@ -277,7 +282,7 @@ def test_metrics_are_served_beside_many_that_drip(metrics_server: HealthServer) 
         for path in ("/metrics", "/livez"):
             assert status(metrics_server.port, path) == 200
         assert threading.active_count() - before <= health.MOST + 8
-        assert is_cut(held[0], 5.0)
+        assert is_cut(held[0], 120.0)
 
 
 def test_who_drips_at_the_metrics_is_cut(
@@ -285,7 +290,7 @@ def test_who_drips_at_the_metrics_is_cut(
 ) -> None:
     monkeypatch.setattr(health, "PATIENCE", 0.5)
     with contextlib.closing(connected(metrics_server.port, b"GET /metrics HTTP/1.0\r\nX: ")) as one:
-        for _ in range(30):
+        for _ in range(600):
             time.sleep(0.1)
             try:
                 one.send(b"a")

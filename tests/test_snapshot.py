@@ -184,12 +184,12 @@ def test_one_process_at_a_time(folder: Path) -> None:
         "except SnapshotError as e: print(e); sys.exit(e.exit_code)\n"
     )
     command = [sys.executable, "-c", script, str(folder)]
-    done = subprocess.run(command, capture_output=True, timeout=30, text=True)
+    done = subprocess.run(command, capture_output=True, timeout=120, text=True)
     assert done.returncode == 73
     assert "in use by another streamdp process" in done.stdout
     assert leftover.exists(), "the second process must touch nothing"
     state.close()
-    assert subprocess.run(command, capture_output=True, timeout=30).returncode == 0
+    assert subprocess.run(command, capture_output=True, timeout=120).returncode == 0
 
 
 def test_folders_that_cannot_be_made(tmp_path: Path) -> None:

@@ -17,7 +17,17 @@ from typing import Any
 
 import msgspec
 import pytest
-from commands import call, fail, newest_lines, parsed, start, succeed, wait_for_size, write_headlines
+from commands import (
+    call,
+    fail,
+    newest_lines,
+    parsed,
+    run_killed,
+    start,
+    succeed,
+    wait_for_size,
+    write_headlines,
+)
 from feeds import assigned
 from streamdp_connectors.protocol import SinkError
 from streamdp_connectors.store import schema
@@ -125,12 +135,8 @@ def test_rows_after_sigkill_are_those_of_a_quiet_run(quiet: Path, tmp_path: Path
     folder, chance = beside(quiet, tmp_path), random.Random(kills)
     whole = (quiet / "out").stat().st_size
     for size in sorted(chance.randrange(1000, whole - 1000) for _ in range(kills)):
-        process = start(folder, *RUN, **EVERY)
-        assert wait_for_size(process, folder / "out", size)
-        time.sleep(chance.random() * 0.05)
-        process.kill()
-        process.communicate()
-        assert process.returncode == -signal.SIGKILL
+        code = run_killed(folder, *RUN, size=size, later=chance.random() * 0.05, **EVERY)
+        assert code == -signal.SIGKILL
     succeed(folder, *RUN, **EVERY)
     assert_same(everything(folder), everything(quiet))
 
@@ -171,7 +177,7 @@ def test_readers_read_while_it_is_written(quiet: Path, tmp_path: Path) -> None:
     assert "live stories" in succeed(tmp_path, "stories", "news.db").decode()
     assert fail(tmp_path, "consume", "-", "--output", "o2", "--store", "news.db", "--overwrite")[0] == 73
     process.stdin.close()
-    assert process.wait(60) == 0
+    assert process.wait(120) == 0
 
 
 DECIDED = EVERY | {"max_undecided": "1000"}
@@ -220,11 +226,8 @@ def test_rows_of_a_bounded_store_after_sigkill_are_those_of_a_quiet_run(quiet: P
         beside(quiet, each)
     succeed(still, *bounded, **DECIDED)
     for size in (400_000, 1_100_000, 1_800_000):
-        process = start(folder, *bounded, **DECIDED)
-        assert wait_for_size(process, folder / "out", size + chance.randrange(100_000))
-        process.kill()
-        process.communicate()
-        assert process.returncode == -signal.SIGKILL
+        code = run_killed(folder, *bounded, size=size + chance.randrange(100_000), **DECIDED)
+        assert code == -signal.SIGKILL
     succeed(folder, *bounded, **DECIDED)
     assert_same(everything(folder), everything(still))
 
@@ -342,10 +345,7 @@ def test_a_store_of_another_input_is_refused(tmp_path: Path) -> None:
     """An input that was replaced before the first snapshot has other records behind the same positions."""
     run = ("consume", "in.jsonl", "--output", "out", "--state", "st", "--store", "news.db")
     write_headlines(tmp_path / "in.jsonl", 12_000)
-    process = start(tmp_path, *run)
-    assert wait_for_size(process, tmp_path / "out", 1_000_000)
-    process.kill()
-    process.communicate()
+    assert run_killed(tmp_path, *run, size=1_000_000) == -signal.SIGKILL
     held = rows(tmp_path / "news.db", "SELECT * FROM records")
     assert held
     write_headlines(tmp_path / "in.jsonl", 12_000, seed=2)
@@ -445,10 +445,8 @@ def test_what_was_corrected_is_in_the_store_once(quiet: Path, tmp_path: Path) ->
         (2, "pin", f"[{second}]", None, "ann", 1998, None),
         (3, "keep-apart", f"[{first},{second}]", None, "ann", 1998, None),
     ]
-    process = start(tmp_path, *RUN, **EVERY)
-    assert wait_for_size(process, tmp_path / "out", (tmp_path / "out").stat().st_size + 50_000)
-    process.kill()
-    process.communicate()
+    size = (tmp_path / "out").stat().st_size + 50_000
+    assert run_killed(tmp_path, *RUN, size=size, **EVERY) == -signal.SIGKILL
     succeed(tmp_path, *RUN, **EVERY)
     *taken, (number, what, _, _, _, seq, refused) = rows(tmp_path / "news.db", told)
     assert taken == wanted

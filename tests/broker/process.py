@@ -14,6 +14,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TypeVar
 
+from ports import free_port
+
 HERE = Path(__file__).parent
 INSTALL = "the Kafka tests need Java and Maven: apt install default-jre-headless maven"
 _JAVA = ("-Xms256m", "-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto")
@@ -63,7 +65,7 @@ class Broker:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.port, self.controller = free_ports()
+        self.port, self.controller = free_port(), free_port()
         self.bootstrap = f"127.0.0.1:{self.port}"
         self._classes = str(jars() / "*")
         self.properties = folder / "server.properties"
@@ -88,7 +90,7 @@ class Broker:
         with (self.folder / "broker.log").open("ab") as log:
             self._process = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)
 
-    def wait(self, timeout: float = 60.0) -> None:
+    def wait(self, timeout: float = 180.0) -> None:
         """Wait until it answers."""
         from kafka import KafkaAdminClient
         from kafka.errors import KafkaError
@@ -98,9 +100,9 @@ class Broker:
             if self._process is None or self._process.poll() is not None:
                 break
             try:
-                with socket.create_connection(("127.0.0.1", self.port), 1.0):
+                with socket.create_connection(("127.0.0.1", self.port), 5.0):
                     pass
-                admin = KafkaAdminClient(bootstrap_servers=self.bootstrap, bootstrap_timeout_ms=2000)
+                admin = KafkaAdminClient(bootstrap_servers=self.bootstrap, bootstrap_timeout_ms=10_000)
                 try:
                     admin.list_topics()
                     return
@@ -114,7 +116,7 @@ class Broker:
     def stop(self) -> None:
         """End it in order, by force if it takes long."""
         self._signal(signal.SIGTERM)
-        self._gone(20.0)
+        self._gone(120.0)
 
     def kill(self) -> None:
         """End it at once."""
@@ -213,7 +215,7 @@ class Cluster:
             each.format()
             each.start()
         for each in self.members:
-            each.wait(120.0)
+            each.wait()
 
     def stop(self) -> None:
         """End them all."""
@@ -224,11 +226,3 @@ class Cluster:
 
 class _Member(Broker):
     java = ("-Xms128m", "-Xmx256m", *_JAVA[2:])
-
-
-def free_ports() -> tuple[int, int]:
-    """Two ports that nobody listens on."""
-    with socket.socket() as one, socket.socket() as two:
-        one.bind(("127.0.0.1", 0))
-        two.bind(("127.0.0.1", 0))
-        return one.getsockname()[1], two.getsockname()[1]

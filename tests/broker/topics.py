@@ -36,7 +36,7 @@ def delete_topic(bootstrap: str, topic: str) -> None:
     admin = KafkaAdminClient(bootstrap_servers=bootstrap)
     try:
         admin.delete_topics([topic])
-        wait_for(lambda: topic not in admin.list_topics(), seconds=30.0)
+        wait_for(lambda: topic not in admin.list_topics(), seconds=120.0)
     finally:
         admin.close()
 
@@ -46,6 +46,7 @@ def add_partitions(bootstrap: str, topic: str, count: int) -> None:
     admin = KafkaAdminClient(bootstrap_servers=bootstrap)
     try:
         admin.create_partitions({topic: count})
+        wait_for(lambda: len(admin.describe_topics([topic])[0]["partitions"]) == count)
     finally:
         admin.close()
 
@@ -66,13 +67,31 @@ def produce(bootstrap: str, topic: str, items: Iterable[tuple[int, bytes | None]
     try:
         sent = [producer.send(topic, value, key=b"k", partition=partition) for partition, value in items]
         for future in sent:
-            future.get(30)
+            future.get(120)
     finally:
         producer.close()
 
 
+def settle(bootstrap: str, topic: str, partition: int = 0) -> None:
+    """Wait until nothing that was committed or given up counts as open: a broker marks it a moment later."""
+    at, deadline = TopicPartition(topic, partition), time.monotonic() + 120.0
+    levels = ("read_committed", "read_uncommitted")
+    consumers = [KafkaConsumer(bootstrap_servers=bootstrap, isolation_level=level) for level in levels]
+    admin = KafkaAdminClient(bootstrap_servers=bootstrap)
+    try:
+        while len({each.end_offsets([at])[at] for each in consumers}) > 1:
+            decided = admin.list_transactions(state_filters=["PrepareCommit", "PrepareAbort"])
+            if not any(decided.values()):
+                return  # what is open is open
+            assert time.monotonic() < deadline
+    finally:
+        for each in (*consumers, admin):
+            each.close()
+
+
 def contents(bootstrap: str, topic: str, partition: int = 0) -> list[Any]:
     """All records of a partition, but for those of transactions that were given up."""
+    settle(bootstrap, topic, partition)
     consumer = KafkaConsumer(
         bootstrap_servers=bootstrap, enable_auto_commit=False, isolation_level="read_committed"
     )
@@ -89,7 +108,7 @@ def contents(bootstrap: str, topic: str, partition: int = 0) -> list[Any]:
         consumer.close()
 
 
-def drain(source: KafkaSource, size: int = 300, limit: int = 10**9, seconds: float = 30.0) -> list[Raw]:
+def drain(source: KafkaSource, size: int = 300, limit: int = 10**9, seconds: float = 120.0) -> list[Raw]:
     """Read to the end, or ``limit`` records."""
     found: list[Raw] = []
     deadline = time.monotonic() + seconds

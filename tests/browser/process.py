@@ -11,9 +11,9 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from playwright.sync_api import Browser, sync_playwright
+from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 INSTALL = "the tests of the page need Chromium and npm: apt install chromium npm"
 OLDEST = 120
@@ -24,6 +24,9 @@ FONTS = "fonts-inter"
 
 AXE = "4.10.3"
 AXE_SHA512 = "Xm7bpRXnDSX2YE2YFfBk2FnF0ep6tmG7xPh8iHee8MIcrgq762Nkce856dYtJYLkuIoYZvGfTs/PbZhideTcEg=="
+PATIENCE = 120_000.0
+"""Milliseconds that a test waits for what a page is to show."""
+
 CACHE = Path.home() / ".cache" / "streamdp-tests"
 
 
@@ -100,6 +103,15 @@ def browser() -> Iterator[Browser]:
         )
         if int(found.version.partition(".")[0]) < OLDEST:
             raise BrowserError(f"Chromium {found.version} is too old; {INSTALL}")
+        opened = found.new_page
+
+        def new_page(**how: Any) -> Page:
+            page = opened(**how)
+            page.set_default_timeout(PATIENCE)
+            return page
+
+        found.new_page = new_page  # type: ignore[method-assign]
+        expect.set_options(timeout=PATIENCE)
         yield found
         found.close()
 

@@ -8,8 +8,9 @@ import struct
 import threading
 from pathlib import Path
 
-from broker.process import Broker, free_ports
+from broker.process import Broker
 from broker.topics import contents, produce
+from ports import free_port
 
 PRODUCE = 0
 
@@ -28,7 +29,7 @@ class Held(Broker):
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)
-        self._behind, _ = free_ports()
+        self._behind = free_port()
         self._listener = socket.create_server(("127.0.0.1", 0))
         proxy = self._listener.getsockname()[1]
         self.proxied = f"127.0.0.1:{proxy}"

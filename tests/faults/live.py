@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import signal
-import socket
 import subprocess
 import time
 import urllib.error
@@ -14,6 +13,7 @@ from typing import Any
 
 from commands import command, environment
 from inside import fork
+from ports import free_port
 
 
 class Live:
@@ -30,10 +30,7 @@ class Live:
         program: Sequence[str] = (),
         **settings: str,
     ) -> None:
-        with socket.socket() as free:
-            free.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            free.bind(("127.0.0.1", port))
-            self.port = free.getsockname()[1]
+        self.port = port or free_port()
         self._errors = folder / f"stderr-{self.port}"
         arguments = (*arguments, "--metrics-port", str(self.port))
         with self._errors.open("wb") as errors:
@@ -56,13 +53,13 @@ class Live:
 
     @property
     def said(self) -> list[str]:
-        """The lines on standard error."""
-        return self._errors.read_text().splitlines()
+        """The lines on standard error, as far as they are whole."""
+        return self._errors.read_text().rpartition("\n")[0].splitlines()
 
     def get(self, path: str) -> tuple[int, str]:
         """Status and body; 0 where nobody serves."""
         try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/{path}", timeout=5) as page:
+            with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/{path}", timeout=60) as page:
                 return page.status, page.read().decode()
         except urllib.error.HTTPError as error:
             return error.code, error.read().decode()
@@ -74,13 +71,13 @@ class Live:
         lines = [line for line in self.get("metrics")[1].splitlines() if line.startswith(f"{name} ")]
         return float(lines[0].split()[1]) if lines else None
 
-    def hears(self, text: str, seconds: float = 60.0) -> str:
+    def hears(self, text: str, seconds: float = 300.0) -> str:
         """Wait for a line on standard error that holds a text, and return it."""
         found: list[str] = []
         self.until(lambda: found.extend(line for line in self.said if text in line) or bool(found), seconds)
         return found[0]
 
-    def until(self, holds: Any, seconds: float = 60.0) -> None:
+    def until(self, holds: Any, seconds: float = 300.0) -> None:
         """Wait until something holds, while the run goes on."""
         deadline = time.monotonic() + seconds
         while not holds():
@@ -101,11 +98,11 @@ class Live:
         self._process.kill()
         self._process.wait()
 
-    def terminate(self, seconds: float = 10.0) -> int:
+    def terminate(self, seconds: float = 60.0) -> int:
         """Send SIGTERM, and return the exit code, which must come in time."""
         self._process.send_signal(signal.SIGTERM)
         return self._process.wait(seconds)
 
-    def ends(self, seconds: float = 60.0) -> int:
+    def ends(self, seconds: float = 300.0) -> int:
         """Wait for the end by itself; the exit code."""
         return self._process.wait(seconds)

@@ -8,7 +8,8 @@ import subprocess
 import time
 from pathlib import Path
 
-from broker.process import Broker, free_ports
+from broker.process import Broker
+from ports import free_port
 
 USER, PASSWORD = "alice", "open-sesame-7"
 
@@ -32,7 +33,7 @@ class Secured(Broker):
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)
-        tls, login = free_ports()
+        tls, login = free_port(), free_port()
         self.tls, self.login = f"127.0.0.1:{tls}", f"127.0.0.1:{login}"
         self.authority = folder / "authority.pem"
         store = folder / "broker.p12"

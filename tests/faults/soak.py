@@ -100,7 +100,7 @@ def feed(bootstrap: str, topic: str, rate: float, seconds: float) -> None:
             producer.send(topic, value, partition=number % PARTITIONS)
         sent = max(sent, int(passed * rate))
         time.sleep(0.01)
-    producer.flush(60)
+    producer.flush(300)
     producer.close()
 
 
@@ -109,7 +109,7 @@ def disturb(bootstrap: str, topic: str) -> None:
     group = f"streamdp-{topic}"
     member = KafkaConsumer(topic, bootstrap_servers=bootstrap, group_id=group, enable_auto_commit=False)
     try:
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 120
         while not member.assignment() and time.monotonic() < deadline:
             member.poll(timeout_ms=200)
         member.commit({at: OffsetAndMetadata(1, "", -1) for at in member.assignment()})

@@ -33,7 +33,7 @@ def test_lost_and_back_is_one_line_each(own_broker: Broker, tmp_path: Path) -> N
         assert f"lost the Kafka broker at {own_broker.bootstrap}: nothing listens" in lost
         run.until(lambda: run.get("readyz") == (503, "source down\n"))
         assert run.get("livez")[0] == 200
-        assert run.metric("streamdp_source_up") == 0
+        run.until(lambda: run.metric("streamdp_source_up") == 0)
         own_broker.restart()
         back = run.hears("is back after")
         assert own_broker.bootstrap in back

@@ -22,5 +22,5 @@ def test_it_is_waited_for(own_broker: Broker, tmp_path: Path, delay: float) -> N
         time.sleep(delay)
         own_broker.kill()
         own_broker.restart()
-        run.until(lambda: run.metric("streamdp_records_total") == 50, 90.0)
+        run.until(lambda: run.metric("streamdp_records_total") == 50, 180.0)
         run.until(lambda: len(contents(own_broker.bootstrap, answers)) == 50)

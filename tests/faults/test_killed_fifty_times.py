@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import random
 import signal
-import time
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
 from broker.topics import make_topic, produce
-from commands import start, succeed, wait_for_size
+from commands import run_killed, succeed
 
 from benchmarks.drifting import demo_stream
 from streamdp.state.snapshot import newest
@@ -42,12 +41,8 @@ def command(filled: tuple[str, str]) -> list[str]:
 def kill_at(folder: Path, arguments: list[str], sizes: list[int], chance: random.Random) -> None:
     """Start and kill it whenever its output has grown to a size; and then let it come to its end."""
     for size in sorted(sizes):
-        process = start(folder, *arguments, **SETTINGS)
-        assert wait_for_size(process, folder / "out", size)
-        time.sleep(chance.random() * 0.05)
-        process.kill()
-        process.communicate()
-        assert process.returncode == -signal.SIGKILL
+        code = run_killed(folder, *arguments, size=size, later=chance.random() * 0.05, **SETTINGS)
+        assert code == -signal.SIGKILL
     succeed(folder, *arguments, **SETTINGS)
 
 

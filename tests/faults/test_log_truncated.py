@@ -20,7 +20,7 @@ from streamdp_connectors.protocol import SourceError
 
 
 def drain(source: KafkaSource, limit: int) -> int:
-    count, deadline = 0, time.monotonic() + 60
+    count, deadline = 0, time.monotonic() + 180
     while count < limit:
         assert time.monotonic() < deadline
         count += len(source.read(500, 0.2))

@@ -73,7 +73,7 @@ def test_made_anew_while_it_is_written_to(own_broker: Broker) -> None:
     sink.flush(sync=True)
     anew(own_broker.bootstrap, topic)
     with pytest.raises(SinkError, match="is not the one that the state has written to") as caught:
-        write_for(sink, 20.0)
+        write_for(sink, 120.0)
     assert caught.value.exit_code == 65
     sink.close()
 

@@ -46,7 +46,7 @@ class Member:
     def said(self) -> str:
         return self._log.read_text()
 
-    def hears(self, pattern: str, seconds: float = 60.0) -> re.Match[str]:
+    def hears(self, pattern: str, seconds: float = 180.0) -> re.Match[str]:
         """Wait until it says something, or one of its runs does."""
         deadline = time.monotonic() + seconds
         while (found := re.search(pattern, self.said)) is None:
@@ -63,7 +63,7 @@ class Member:
     def terminate(self) -> int:
         """End it in order; its exit code."""
         self.process.send_signal(signal.SIGTERM)
-        return self.process.wait(30)
+        return self.process.wait(120)
 
 
 @contextmanager
@@ -85,7 +85,7 @@ def answered(path: Path) -> int:
 def until(folder: Path, each: int) -> None:
     """Wait until so many records of each partition are answered."""
     wait_for(
-        lambda: all(answered(folder / f"out-{p}.jsonl") >= each for p in range(PARTITIONS)), seconds=90.0
+        lambda: all(answered(folder / f"out-{p}.jsonl") >= each for p in range(PARTITIONS)), seconds=180.0
     )
 
 
@@ -133,7 +133,7 @@ def test_a_killed_run_begins_again_and_a_partition_that_is_added_is_taken_up(
     produce(broker.bootstrap, topic, two)
     with member(tmp_path, run) as told:
         told.hears("this process's: 0, 1\n")
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 180
         while len(contents(broker.bootstrap, output, 1)) < 200:
             assert time.monotonic() < deadline, told.said
         os.kill(told.runs()[0], signal.SIGKILL)
@@ -141,7 +141,7 @@ def test_a_killed_run_begins_again_and_a_partition_that_is_added_is_taken_up(
         add_partitions(broker.bootstrap, topic, PARTITIONS)
         told.hears("this process's: 0, 1, 2")
         produce(broker.bootstrap, topic, [(2, value) for _, value in values(50, 400)])
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 180
         while len(contents(broker.bootstrap, output, 2)) < 50:
             assert time.monotonic() < deadline, told.said
         assert told.terminate() == 0

@@ -35,7 +35,7 @@ def test_a_run_that_does_not_end_is_ended(resumable: bool, code: int) -> None:
     assert process.stdout is not None
     assert process.stdout.readline() == b"ready\n"
     process.terminate()
-    _, errors = process.communicate(timeout=30)
+    _, errors = process.communicate(timeout=120)
     assert process.returncode == code
     assert errors.splitlines()[-1] == b"streamdp: stopped without waiting any longer"
 

@@ -12,7 +12,7 @@ from broker.topics import contents, make_topic, produce
 from commands import call, succeed
 from live import Live
 
-SILENT = "3"
+SILENT = "6"
 
 
 def values(count: int, first: int = 0) -> list[tuple[int, bytes]]:
@@ -51,16 +51,16 @@ def test_who_stands_by_takes_over_from_the_dead_and_the_next_from_who_hangs(
             first.kill()
             began = time.monotonic()
             while not (successors := [run for run in (second, third) if run.get("readyz")[0] == 200]):
-                assert time.monotonic() - began < 30
+                assert time.monotonic() - began < 120
             (now,) = successors
             last = third if now is second else second
             assert "it has ended" in now.hears("taking over from PID")
-            assert now.metric("streamdp_standing_by") == 0
+            now.until(lambda: now.metric("streamdp_standing_by") == 0)
             produce(broker.bootstrap, topic, values(1000, 3000))
             now.until(lambda: (now.metric("streamdp_stream_records") or 0) >= 4000)
             now.pause()
             produce(broker.bootstrap, topic, values(1000, 4000))
-            assert "no sign of life for 3 s, and was ended" in last.hears("taking over from PID")
+            assert f"no sign of life for {SILENT} s, and was ended" in last.hears("taking over from PID")
             assert now.ends() == -9
             last.until(lambda: (last.metric("streamdp_stream_records") or 0) >= 5000)
             assert last.terminate() == 0
@@ -91,10 +91,10 @@ def test_another_machine_takes_over_from_one_that_hangs_and_shuts_it_out(
         with Live(tmp_path, *run, program=[sys.executable, "-c", ELSEWHERE, locks]) as second:
             second.hears("standing by: PID")
             if locks == "apart":
-                time.sleep(4.0)
+                time.sleep(float(SILENT) + 1.0)
                 assert second.metric("streamdp_standing_by") == 1  # one that is alive is left alone
             first.pause()
-            assert second.hears("taking over from PID").endswith("it gave no sign of life for 3 s")
+            assert second.hears("taking over from PID").endswith(f"it gave no sign of life for {SILENT} s")
             produce(broker.bootstrap, topic, values(1000, 2000))
             second.until(lambda: (second.metric("streamdp_stream_records") or 0) >= 3000)
             first.resume()

@@ -40,6 +40,6 @@ def test_an_output_topic(own_broker: Broker, monkeypatch: pytest.MonkeyPatch) ->
     with pytest.raises(SinkError) as caught:
         sink.flush(sync=True)
     sink.close()
-    assert time.monotonic() - began < 30
+    assert time.monotonic() - began < 120
     assert caught.value.exit_code == 74
     assert f"topic {topic} has taken nothing for 1 s" in caught.value.message

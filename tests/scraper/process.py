@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from broker.process import free_ports
+from ports import free_port
 
 VERSION = "2.42.0+ds-5+deb12u1"
 SHA256 = {"amd64": "81d59a24fce84f7fbe97a45a4f2914b6a5881b5cd1db2a6a0e129e515e1a5f55"}
@@ -82,7 +82,7 @@ class Prometheus:
     """A server of its own, its data in ``folder``, that scrapes ``targets`` every second."""
 
     def __init__(self, folder: Path, rules: Path, targets: list[str], job: str = "streamdp") -> None:
-        self.port, _ = free_ports()
+        self.port = free_port()
         self._folder = folder
         config = {
             "global": {"scrape_interval": "1s", "scrape_timeout": "1s", "evaluation_interval": "1s"},
