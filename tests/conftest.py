@@ -11,10 +11,11 @@ from typing import Any
 import pytest
 from broker.fixture import broker, own_broker  # noqa: F401 - fixtures
 from commands import succeed, write_headlines
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 from xdist.scheduler import LoadScopeScheduling
 
-settings.register_profile("untimed", deadline=None)  # other work may run on the machine
+timed = [HealthCheck.too_slow]
+settings.register_profile("untimed", deadline=None, suppress_health_check=timed)  # other work may run here
 settings.load_profile("untimed")
 
 WITH_BROKER = ("test_consume_kafka", "test_members", "test_page_browser", "test_scraped", "test_watch")

@@ -310,7 +310,7 @@ def conforms(path: str, method: str, status: int, kind: str, value: Any) -> None
     jsonschema.validate(value, {**described, "components": SCHEMAS["components"]})
 
 
-@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=80, deadline=None, suppress_health_check=list(HealthCheck))
 @given(
     body=BODIES,
     kind=st.sampled_from(["application/json", NDJSON, "text/plain", "x/y", ""]),
@@ -330,7 +330,7 @@ def test_whatever_is_sent_the_answer_is_one_of_those_described(
 NUMBERS = st.integers().map(str) | st.text(st.characters(codec="ascii", exclude_characters="&#"), max_size=8)
 
 
-@settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=50, deadline=None, suppress_health_check=list(HealthCheck))
 @given(
     path=st.sampled_from(
         ["/v1/stories", "/v1/stories/{label}", "/v1/stories/{label}/records", "/v1/answers"]

@@ -358,7 +358,7 @@ LOOSE = st.dictionaries(SOME, ANY, max_size=3).map(lambda found: json.dumps(foun
 NEAR = st.lists(ANY, max_size=3).map(lambda found: json.dumps(logs(found)).encode())
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.binary(max_size=60) | LOOSE | NEAR, st.sampled_from([*FORMS]), st.booleans())
 def test_whatever_is_sent_no_answer_is_an_error_of_the_service(
     served: Served, body: bytes, kind: str, packed: bool
