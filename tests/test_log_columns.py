@@ -1,4 +1,4 @@
-"""Lines of logs read side by side: a kernel reads what the decoder reads, and the answers are the same."""
+"""Lines of logs read side by side: they are what the decoder reads, and the answers are the same."""
 
 from __future__ import annotations
 
@@ -116,13 +116,13 @@ def test_what_is_ordinary_is_read_as_the_decoder_reads_it(style: str, keep: tupl
 
 
 @pytest.mark.parametrize("style", STYLES)
-def test_most_lines_are_left_to_the_kernel(style: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_most_lines_are_read_side_by_side(style: str, monkeypatch: pytest.MonkeyPatch) -> None:
     lines = [
         line for line in STYLES[style] if line.isascii() and b"0000000005" not in line and b"29" not in line
     ]
     decoder = log_decoder(STYLES[style] * 20, KEEP)
     assert decoder.log is not None
-    monkeypatch.setattr(Decoder, "decode", lambda _, raw: pytest.fail(f"{raw.data} was left to Python"))
+    monkeypatch.setattr(Decoder, "decode", lambda _, raw: pytest.fail(f"{raw.data} was read alone"))
     assert isinstance(
         LogReader(decoder, decoder.log, decoder.decode).read(raws_of(lines, arrival=ARRIVED), together=True),
         Texts,
@@ -133,6 +133,30 @@ def test_most_lines_are_left_to_the_kernel(style: str, monkeypatch: pytest.Monke
 def test_logs_of_programs_are_read_as_the_decoder_reads_them(name: str) -> None:
     lines = [line.encode() for line in program(name, 1000)[0]]
     assert compare(lines, lines[:1000], KEEP, 100) > 0
+
+
+@pytest.mark.parametrize("style", [*STYLES, "dashed"])
+def test_hostile_heads_take_no_longer_than_their_length(style: str) -> None:
+    """Nothing is tried twice: else the longest of these would take minutes."""
+    lines = STYLES.get(style, [b"2026-01-05 10:00:00 shop.Cart - saved"])
+    begins = [b"", lines[0][:24], lines[0][:24] + b" ", lines[0][:24] + b" [A] [A] [A] [A] [A] [A] [A] "]
+    units = [
+        b"a",
+        b"A ",
+        b"[",
+        b"[A] ",
+        b"[[A] ",
+        b"[a b] ",
+        b"a.b ",
+        b"-",
+        b" - ",
+        b"(1",
+        b"a: ",
+        b"|a",
+        b" 1",
+    ]
+    given = [begin + unit * (200_000 // len(unit)) for begin in begins for unit in units]
+    compare(given, lines * 20, KEEP, len(given))
 
 
 def log_texts(lines: Sequence[bytes], keep: tuple[str, ...], step: int) -> list[Texts]:

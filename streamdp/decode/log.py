@@ -12,8 +12,9 @@ from typing import Any, NamedTuple
 import msgspec
 
 from streamdp.decode.fields import RefusedError, in_seconds, in_utc, kept_value, text_value
-from streamdp.decode.log_times import EPOCH, KNOWN, Written, Years, moment, written_as
-from streamdp.decode.log_traces import BEGINS, Trace, goes_on
+from streamdp.decode.log_heads import COLUMNS, NEVER, NUMBER, HeadForm, HeadReader, head_reader
+from streamdp.decode.log_times import EPOCH, KNOWN, Written, Years, moment, moment_of, written_as
+from streamdp.decode.log_traces import Trace, goes_on
 from streamdp.decode.objects import plain_fields
 
 FIRST = 1000
@@ -29,34 +30,8 @@ PROBED = 100
 DOUBTFUL = 0.1
 """Share of lines that go on with the one before beyond which that is doubtful."""
 
-COLUMNS = 8
+MOST_COLUMNS = 8
 """Columns that may stand before a time."""
-
-_LEVEL = r"TRACE|DEBUG|INFO|NOTICE|WARN(?:ING)?|ERROR|SEVERE|CRIT(?:ICAL)?|ALERT|EMERG|FATAL|VERBOSE|PANIC"
-_HOST = re.compile(rf"\s+(?!(?:{_LEVEL})\b)[\w.-]+\s+(?P<component>[\w./-]+)(?:\[\d+\])?:\s+", re.ASCII)
-_BRACKETS = r"\[(?!client\b)(?:[^\[\]]|\[[^\]]*\])*\]"
-_HEAD = re.compile(
-    rf"""[\])>]?[\s,|-]*
-    (?:(?:[^\sa-z]+\s+|{_BRACKETS}\s+){{0,8}}?
-       [\[<]?(?P<level>{_LEVEL}|(?i:info|error|warn(?:ing)?|notice|debug)(?=[\]\s])|[VDIWEF](?=[ /]))[\]>]?
-       (?=[\s:,|-])[\s:,|-]*)?
-    (?:(?P<logger>[A-Za-z_][\w$-]*(?:\.[\w$-]+)+)\s+(?=\[))?
-    (?:{_BRACKETS}(?P<dash>\s+-\s+)?[\s:]*)?
-    (?(dash)|(?:(?P<component>[A-Za-z_][\w.$/@*\#-]*?)(?:\(\s*\d+\))?:\s+)?)""",
-    re.VERBOSE | re.ASCII,
-)
-"""What may be between the time and the message: numbers, a level, a thread in brackets, a component."""
-
-_SYSLOG = re.compile(
-    r"\s+(?P<host>\S+)\s+(?P<component>[^\s\[:]+(?:\s\S+?)??)(?:\[(?P<pid>\d+)\])?:\s+", re.ASCII
-)
-_PIPES = re.compile(r"\|(?P<component>[^|\s]+)\|(?:[^|\s]*\|)?", re.ASCII)
-_GLOG = re.compile(r"\s+\d+\s+(?P<component>[\w./-]+):\d+\]\s+", re.ASCII)
-_DASHED = re.compile(
-    rf"\]?\s+(?!(?:{_LEVEL})\b)(?P<component>[\w.$/-]*[A-Za-z][\w.$/-]*)(?: \*?\d+)?\s+-\s+", re.ASCII
-)
-_NUMBER = re.compile(r"\s+\d+(?=\s+\S)", re.ASCII)
-_CRI = re.compile(r"\s(?:stdout|stderr)\s[FP]\s", re.ASCII)
 
 JOURNALS = (("__REALTIME_TIMESTAMP", "MESSAGE"), ("log", "stream", "time"))
 """Fields of objects that tell a journal, or a container's log, from other JSON."""
@@ -67,6 +42,8 @@ _LEVELS = ("level", "severity", "PRIORITY")
 _TRACES = ("stack_trace", "stacktrace", "stack", "exception", "exc_info", "error.stack_trace", "traceback")
 _COMPONENTS = ("component", "SYSLOG_IDENTIFIER", "_COMM", "logger")
 
+
+_NO_HEADS = HeadReader(re.compile(NEVER), (), (), (), 0)
 
 Line = tuple[str, float | None, dict[str, Any] | None]
 """A message, its time in seconds, and the fields that are kept."""
@@ -140,7 +117,7 @@ class LogLines:
         if second is not None:
             self._second = second[0]
             rest = [(match.string, match.end()) for match in second[1]]
-        for columns in (_HOST, _DASHED):
+        for columns in COLUMNS:
             if sum(columns.match(*each) is not None for each in rest) > MOSTLY * len(rest):
                 self._columns = columns
         numbers = [_numbers(*each) for each in rest]
@@ -173,7 +150,7 @@ class LogLines:
 
     def _behind(self, texts: Sequence[str]) -> Iterator[tuple[Written, list[re.Match[str]]]]:
         """Ways that nearly all lines have behind so many other columns."""
-        for columns in range(1, COLUMNS + 1):
+        for columns in range(1, MOST_COLUMNS + 1):
             for way in KNOWN:
                 behind = way.behind(columns)
                 begins = [behind.pattern.match(text) for text in texts[:PROBED]]
@@ -183,14 +160,19 @@ class LogLines:
                 if way is not EPOCH or _is_clock(found, len(texts)):
                     yield behind, found
 
-    def expressions(self) -> tuple[re.Pattern[str] | None, ...] | None:
-        """What lines are read with, as ``EXPRESSIONS`` of ``log_scan``; None with a pattern, or a zone."""
-        if self._pattern is not None or self._zone is not None:
-            return None
-        written = self._second or self.written
-        hosts = _SYSLOG if written is not None and written.syslog else self._columns
-        times = [None if way is None else way.pattern for way in (self.written, self._second)]
-        return *times, _CRI, _GLOG, hosts, _PIPES, _NUMBER, _HEAD, BEGINS
+    def heads(self, written: Written | None) -> HeadReader:
+        """How what is before messages is read, where times are written so."""
+        if written is None:
+            return head_reader(None)
+        return head_reader(HeadForm(written, self._second, self._columns, self.numbers))
+
+    def reading(self) -> tuple[HeadReader, bool, str | None]:
+        """How ordinary lines are read: their heads, whether these hold a time, and in which zone.
+
+        With a pattern none is ordinary.
+        """
+        heads = _NO_HEADS if self._pattern is not None else self.heads(self.written)
+        return heads, self.written is not None, self._zone
 
     def begins(self, data: bytes) -> bool:
         """Whether a line begins an event, and belongs to none before it."""
@@ -218,10 +200,12 @@ class LogLines:
         years = self.years.get(position.get("file", ""))
         return years[bisect_right(years, (position["line"], math.inf)) - 1][1] if years else arrival
 
-    def idle(self, place: object) -> bool:
-        """Whether lines that come from there next can be passed over: see :meth:`pass_over`."""
+    def room(self, place: object) -> float:
+        """How many lines that come from there next can be passed over: see :meth:`pass_over`."""
         at = self._places.get(place)
-        return at is None or (at.trace.idle and (self.written is not None or at.time is None))
+        if at is None or self.written is not None:
+            return math.inf if at is None else at.trace.room(True)
+        return at.trace.room(False) if at.time is None else 0
 
     def pass_over(
         self,
@@ -230,7 +214,7 @@ class LogLines:
         last: tuple[float | None, dict[str, Any] | None],
         named: tuple[int, str],
     ) -> None:
-        """So many ordinary lines came from there, read elsewhere, while it was idle.
+        """So many ordinary lines came from there, read elsewhere, for which there was room.
 
         ``last`` are time and kept fields of the last, ``named`` number and message of the last one that names
         an exception; -1 for none.
@@ -261,7 +245,7 @@ class LogLines:
             else:
                 head = self.head(text, self.written, arrival)
                 if head is not None:
-                    line = text[head.begins :], head.time, self._kept(head.level, head.component)
+                    line = text[head.begins :], head.time, self.kept(head.level, head.component)
         return self._followed(at, text, line)
 
     def _followed(self, at: Place, text: str, line: Line | None) -> Line | None:
@@ -298,28 +282,12 @@ class LogLines:
 
     def head(self, text: str, written: Written, arrival: float, zone: str | None = None) -> Head | None:
         """What is before the message; None where that is no time. ``zone`` is used where none was given."""
-        found = written.pattern.match(text)
-        if found is None:
+        heads = self.heads(written)
+        found = heads.pattern.match(text)
+        time = None if found is None else moment_of(found.group(*heads.times), arrival, self._zone or zone)
+        if found is None or time is None:
             return None
-        time, at = moment(found, arrival, self._zone or zone), found.end()
-        if time is None:
-            return None
-        level, second = found.groupdict().get("l"), self._second
-        again = None if second is None else second.pattern.match(text, _blank_end(text, at))
-        if second is not None and again is not None:
-            at, written = again.end(), second
-        hosts = _SYSLOG if written.syslog else self._columns
-        for special in (_CRI, _GLOG if level else None, hosts, _PIPES):
-            more = special.match(text, at) if special is not None else None
-            if more is not None:
-                return Head(time, level, more.groupdict().get("component"), more.end())
-        for _ in range(self.numbers):
-            number = _NUMBER.match(text, at)
-            at = at if number is None else number.end()
-        more = _HEAD.match(text, at)
-        if more is None:
-            return Head(time, level, None, at)
-        return Head(time, more["level"] or level, more["component"] or more["logger"], more.end())
+        return Head(time, *heads.level_and_component(found.group(*heads.parts)), found.end())
 
     def _by_pattern(self, text: str, arrival: float) -> Line | None:
         assert self._pattern is not None
@@ -332,7 +300,7 @@ class LogLines:
             time = _time_in(parts["time"], ways, arrival, self._zone)
             if time is None:
                 raise RefusedError("bad_time", f"what stands for the time is none: {parts['time'][:40]!r}")
-        return parts.get("message") or "", time, self._kept(parts.get("level"), parts.get("component"))
+        return parts.get("message") or "", time, self.kept(parts.get("level"), parts.get("component"))
 
     def object_line(self, data: bytes, arrival: float) -> Line | None:
         """A line that is a JSON object: of journalctl, Docker, Kubernetes or a program's own."""
@@ -363,9 +331,10 @@ class LogLines:
                 time = inner.time if time is None else time
                 level, component = level or inner.level, component or inner.component
                 break
-        return text_value(text, name), time, self._kept(level, component)
+        return text_value(text, name), time, self.kept(level, component)
 
-    def _kept(self, level: str | None, component: str | None) -> dict[str, Any] | None:
+    def kept(self, level: str | None, component: str | None) -> dict[str, Any] | None:
+        """Level and component, as far as they are kept; None where nothing is."""
         held = {"level": level, "component": component}
         found = {name: kept_value(held[name], name) for name in self._keep if held.get(name) is not None}
         return found or None
@@ -381,7 +350,7 @@ def _blank_end(text: str, at: int) -> int:
 def _numbers(text: str, at: int) -> int:
     """How many columns of numbers follow in a line."""
     count = 0
-    while (number := _NUMBER.match(text, at)) is not None:
+    while (number := NUMBER.match(text, at)) is not None:
         count, at = count + 1, number.end()
     return count
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import calendar
-import contextlib
 import re
 from collections.abc import Iterable
 from datetime import UTC, datetime
@@ -129,9 +128,16 @@ def written_as(directives: str) -> Written:
 
 
 @lru_cache(maxsize=512)
-def _midnight(year: int, month: int, day: int) -> float:
-    """Seconds since 1970 at which a day begins. ValueError for a day that there is not."""
-    return datetime(year, month, day, tzinfo=UTC).timestamp()
+def _midnight(year: int | str, month: str, day: str) -> float | None:
+    """Seconds since 1970 at which a day begins; None for a day that there is not."""
+    try:
+        return datetime(int(year), MONTHS.get(month) or int(month), int(day), tzinfo=UTC).timestamp()
+    except ValueError:
+        return None
+
+
+PARTS = (*"YybmdHMSf", "ms", "z", "s")
+"""The groups of what is written of a time."""
 
 
 def moment(found: re.Match[str], arrival: float, zone: str | None = None) -> float | None:
@@ -140,25 +146,30 @@ def moment(found: re.Match[str], arrival: float, zone: str | None = None) -> flo
     Where no zone is written it is in ``zone``, else UTC. ``arrival`` says which year is meant where none is
     written. Raises RefusedError for an unknown zone.
     """
-    parts = found.groupdict()
-    if parts.get("s"):
-        number = float(parts["s"])
+    return moment_of(tuple(map(found.groupdict().get, PARTS)), arrival, zone)
+
+
+def moment_of(parts: tuple[str | None, ...], arrival: float, zone: str | None = None) -> float | None:
+    """The same of what the groups ``PARTS`` have matched, if anything."""
+    year, short, name, month, day, hour, minute, second, fraction, millis, named, since = parts
+    if since:
+        number = float(since)
         number = number if number < 1e11 else number / 1e3 if number < 1e14 else number / 1e6
         return number if number < LATEST else None
-    month = MONTHS[parts["b"]] if parts.get("b") else int(parts.get("m") or 1)
-    day = int(parts.get("d") or 1)
-    clock = int(parts.get("H") or 0) * 3600 + int(parts.get("M") or 0) * 60 + int(parts.get("S") or 0)
-    within = float("0." + parts["f"]) if parts.get("f") else int(parts.get("ms") or 0) / 1e3
-    written = parts.get("Y") or (parts.get("y") and "20" + parts["y"])
-    newest = int(written) if written else latest_year(arrival)
-    for year in range(newest, newest - (1 if written else LEAPS), -1):
-        with contextlib.suppress(ValueError):  # 29 February of another year
-            time = _midnight(year, month, day) + clock + within
+    clock = int(hour or 0) * 3600 + int(minute or 0) * 60 + int(second or 0)
+    within = float("0." + fraction) if fraction else int(millis or 0) / 1e3
+    written = year or (short and f"20{short}")
+    newest = 0 if written else latest_year(arrival)
+    for meant in (written,) if written else range(newest, newest - LEAPS, -1):
+        midnight = _midnight(meant, name or month or "1", day or "1")
+        if midnight is not None:  # else it is the 29 February of another year
+            time = midnight + clock + within
             if written or time <= arrival + AHEAD:
-                return in_utc(time, parts.get("z"), zone)
+                return in_utc(time, named, zone) if named or zone else time
     return None
 
 
+@lru_cache(maxsize=512)
 def latest_year(arrival: float) -> int:
     """The newest year that a time may be of which arrived then."""
     return datetime.fromtimestamp(arrival + AHEAD, UTC).year
@@ -201,4 +212,4 @@ def years_of(dates: Iterable[tuple[int, re.Match[str]]], written: float) -> Year
 
 def _end_of(year: int) -> float:
     """An arrival by which times without a year are of that year."""
-    return _midnight(year + 1, 1, 1) - 1.0 - AHEAD
+    return datetime(year + 1, 1, 1, tzinfo=UTC).timestamp() - 1.0 - AHEAD

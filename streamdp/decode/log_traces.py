@@ -5,6 +5,7 @@ Python, Java, Go, Node and .NET. Frames of the standard library and of installed
 
 from __future__ import annotations
 
+import math
 import re
 
 NEAR = 8
@@ -59,6 +60,11 @@ def goes_on(text: str) -> bool:
     return text[:1].isspace() or _TYPE.match(text) is not None
 
 
+def names_exception(text: str) -> bool:
+    """Whether a message may name an exception."""
+    return "Error" in text or "Exception" in text or "Throwable" in text
+
+
 class Trace:
     """Follows one log line by line; at most one trace is open.
 
@@ -90,28 +96,30 @@ class Trace:
         Returns whether a trace is open of which nothing more is expected.
         """
         self._away += 1
-        if "Error" in text or "Exception" in text or "Throwable" in text:
+        if names_exception(text):
             self._named, self._away = text, 0 if not self._open else self._away
         elif self._away > NEAR:
             self._named = ""
             return self._open
         return False
 
-    @property
-    def idle(self) -> bool:
-        """Whether the next line is read as if there had been no trace."""
-        return not self._open and (not self._language or self._away > NEAR)
+    def room(self, headed: bool) -> float:
+        """How many lines that begin nothing are no part of a trace, and end none."""
+        if self._language and self._away <= NEAR and headed == self._headed:
+            return 0
+        return max(0, NEAR - self._away) if self._open else math.inf
 
     def skip(self, lines: int, named: int, text: str) -> None:
-        """So many lines pass while it is idle that begin nothing.
+        """So many lines pass, for which there is room.
 
         Number ``named`` of them, ``text``, is the last that may name an exception; below 0: none does.
         """
         if self._away > NEAR:
             self._language = ""
         if named >= 0:
-            self._named, self._away = text, 0
-        self._away += lines - 1 - max(named, -1)
+            self._named = text
+            self._away = self._away if self._open else -1 - named
+        self._away += lines
         if self._away > NEAR:
             self._named = ""
 
