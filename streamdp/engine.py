@@ -34,7 +34,6 @@ from streamdp.settings import Settings
 from streamdp.settings.blueprint import Blueprint
 from streamdp.settings.load import UNNAMED
 from streamdp.state.corrections import Correction
-from streamdp.state.retained import Retained
 from streamdp.state.sound import refusing
 from streamdp.state.stamp import checked, stamped
 from streamdp.story.story import Stories
@@ -248,7 +247,7 @@ class Engine(OneThreadAtATime, but=("advance", "score", "search")):
         """As ``BeamSearch.rename``, with the labels of the records that are retained."""
         assert self.search is not None
         found = self.search.rename(announced, names, minted)
-        self._stream.retained.rename(found)
+        self._stream.announcer.ledger.rename(found)
         return found
 
     def close_answers(self) -> None:
@@ -379,14 +378,15 @@ class Engine(OneThreadAtATime, but=("advance", "score", "search")):
         order: ReorderBuffer,
         encoder: Encoder,
         moments: Moments | None,
-        retained: Retained,
+        seen: Labelled,
         search: BeamSearch,
     ) -> Self:
         """An engine that goes on with a beam made elsewhere; all that it has seen is final."""
         self = cls(settings)
         self._order, stream = order, BeamStream(self._blueprint, order, final_only=False)
         self._stream = stream
-        stream.announcer.retained = retained
+        stream.announcer.ledger.put(seen.first, seen.labels)
+        stream.retained.append(seen.first, seen.batch)
         stream.announcer.finish(search.seq - 1, Lines())
         stream.begin_with(encoder, moments, search)
         return self

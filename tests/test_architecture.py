@@ -25,6 +25,7 @@ LAYERS = (
     "beam.clusters",
     "beam",
     "beam.looks",
+    "ledger",
     "state",
     "answers",
     "story",

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamdp.encode.batch import Batch, Labelled
+from streamdp.encode.batch import Batch
+from streamdp.ledger.ledger import Ledger
 from streamdp.state.retained import Retained, pack_batch, unpack_batch
 
 FIELDS = ("offsets", "words", "counts", "vectors", "times")
@@ -94,11 +95,13 @@ def test_packed_and_unpacked(dense: bool, timed: bool) -> None:
 @pytest.mark.parametrize("limit", [0, 1, 4, 30])
 def test_the_last_records_are_retained(dense: bool, limit: int) -> None:
     whole, labels = some(12, dense), np.arange(12)
-    retained = Retained(limit)
+    ledger = Ledger(limit)
+    retained = Retained(ledger, limit)
     for start, stop in ((0, 3), (3, 4), (4, 10), (10, 12)):
-        retained.append(Labelled(start, whole.slice(start, stop), labels[start:stop].copy()))
-    retained.revise(11, 99)
-    retained.revise(0, 99)
+        retained.append(start, whole.slice(start, stop))
+        ledger.put(start, labels[start:stop])
+    ledger.relabel(11, 99)
+    ledger.relabel(0, 99)
     held = retained.collect()
     if limit == 0:
         assert held is None
@@ -107,6 +110,6 @@ def test_the_last_records_are_retained(dense: bool, limit: int) -> None:
     assert held.first == max(12 - limit, 0)
     assert same(held.batch, whole.slice(held.first))
     assert held.labels[-1] == 99
-    again = Retained(limit)
+    again = Retained(ledger, limit)
     again.load(msgspec.msgpack.decode(msgspec.msgpack.encode(retained.dump())))
     assert again.dump() == retained.dump()

@@ -13,9 +13,9 @@ from streamdp.beam.data.state import TRIAL_NATS
 from streamdp.beam.facts import facts_of, state_of
 from streamdp.beam.search import BeamSearch
 from streamdp.encode.batch import Batch
+from streamdp.kernels.packed import pack_all
 from streamdp.settings import Settings
 from streamdp.settings.assemble import build_likelihood, build_model, build_prior
-from streamdp.state.retained import pack_all
 
 RECORDS = 3_000
 

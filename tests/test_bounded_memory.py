@@ -14,11 +14,12 @@ import pytest
 from streamdp.cli.status import warn_of_memory
 from streamdp.decode.fields import LONGEST_ID
 from streamdp.decode.texts import TextReader
-from streamdp.encode.batch import Batch, Labelled
+from streamdp.encode.batch import Batch
 from streamdp.encode.encoders import decoder_of
 from streamdp.encode.order import ReorderBuffer
 from streamdp.encode.vocabulary import AROUND, LONGEST, Vocabulary, short
 from streamdp.engine import Engine
+from streamdp.ledger.ledger import Ledger
 from streamdp.lines.base import Bounds
 from streamdp.records import Answers, Raw, Record, Reject
 from streamdp.records.columns import Texts
@@ -277,9 +278,11 @@ def test_what_is_retained_is_what_fits_of_the_newest(asked: float) -> None:
         batches.append(Batch.of_words([(np.arange(n), np.ones(n)) for n in lengths]))
     sizes = np.concatenate([8 * np.diff(batch.offsets) + 32 for batch in batches])
     for limit, most in ((50, 1 << 40), (1000, 3000), (12, 3000), (1000, 1)):
-        held, first = Retained(limit, most), 0
+        ledger = Ledger(limit)
+        held, first = Retained(ledger, limit, most), 0
         for batch in batches:
-            held.append(Labelled(first, batch, np.arange(first, first + batch.size)))
+            held.append(first, batch)
+            ledger.put(first, np.arange(first, first + batch.size))
             first += batch.size
             fits = [n for n in range(1, min(limit, first) + 1) if sizes[first - n : first].sum() <= most]
             expected = max(fits, default=1)

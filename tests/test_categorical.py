@@ -22,13 +22,13 @@ from streamdp.decode.decoder import Decoder
 from streamdp.encode.category_encoder import CategoryEncoder
 from streamdp.encode.vocabulary import Vocabulary
 from streamdp.errors import ConfigError
+from streamdp.kernels.packed import pack, unpack
 from streamdp.likelihoods import Categorical
 from streamdp.likelihoods.categorical import FIELD, UNKNOWN, learned_from_records
 from streamdp.offline.plan import Plan
 from streamdp.records import FieldNames, Raw, Record, Reject
 from streamdp.scoring.agreement import agreement
 from streamdp.settings.blueprint import Blueprint
-from streamdp.state.retained import pack, unpack
 from streamdp.state.snapshot import SnapshotError
 
 OS, COUNTRY = ("linux", "mac", "win"), ("de", "fr", "us")

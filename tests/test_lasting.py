@@ -11,9 +11,10 @@ import pytest
 from commands import parsed, succeed
 from feeds import Told, feed, headlines, record, reloaded, texts, vectors
 
-from streamdp.answers.lasting import AFTER, Lasting
 from streamdp.engine import Engine
 from streamdp.kernels.sound import UnsoundError
+from streamdp.ledger.ledger import Ledger
+from streamdp.ledger.table import LASTS_AFTER as AFTER
 from streamdp.records import Assignment, Record
 from streamdp.settings import Settings
 from tests.logs import lines
@@ -106,9 +107,9 @@ def test_scoring_teaches_nothing_and_says_what_the_next_record_would_be_told() -
     [("counters", {"seq": 5, "lasted": -1, "expected": 0.0}), ("counters", {"seq": 1.5}), ("label", 7)],
 )
 def test_what_is_no_state_is_refused(name: str, wrong: Any) -> None:
-    stored = Lasting().dump()
+    stored = Ledger(0).dump()
     with pytest.raises(UnsoundError):
-        Lasting().load(stored | {name: wrong})
+        Ledger(0).load(stored | {name: wrong})
 
 
 def test_an_answer_without_it_is_written_without() -> None:

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from streamdp import Engine, Settings
 from streamdp.answers.rates import LINES, QUIET, Rates, Turn
 from streamdp.errors import ConfigError
+from streamdp.kernels.packed import pack, unpack
 from streamdp.kernels.sound import UnsoundError
 from streamdp.records import Event, Record
-from streamdp.state.retained import pack, unpack
 
 
 def lines_of(rates: np.ndarray, seed: int = 1) -> tuple[np.ndarray, np.ndarray]:

@@ -32,7 +32,7 @@ from streamdp.kernels.rows import made
 from streamdp.offline.fit import fit
 from streamdp.offline.plan import Plan
 from streamdp.priors import DistanceDependent
-from streamdp.records import Assignment, Final
+from streamdp.records import Final
 from streamdp.scoring.agreement import agreement
 from streamdp.settings import Settings
 from streamdp.settings.assemble import build_likelihood, build_model, build_prior
@@ -266,27 +266,17 @@ def test_a_review_moves_what_its_definition_moves(
 
 
 def test_what_was_sure_is_not_looked_at_again() -> None:
-    announcer = Announcer(Settings(retain=100), final_only=False, linked=False)
-    for seq, (probability, revision) in enumerate(
-        [(0.9995, 0), (0.989, 0), (0.99, 0), (1.0, 1), (0.2, 0)], 7
-    ):
-        announcer.undecided[seq] = Assignment(
-            seq=seq,
-            id=None,
-            position={},
-            time=None,
-            cluster=3,
-            probability=probability,
-            new_probability=0.0,
-            new=False,
-            link=None,
-            log_predictive=-1.0,
-            novelty=1.0,
-            revision=revision,
-        )
-    assert announcer.unsure(0, 100).tolist() == [8, 10, 11]
-    assert announcer.unsure(9, 11).tolist() == [10]
-    assert announcer.unsure(20, 30).tolist() == []
+    """By what was announced: what had at least .99, and was not revised since."""
+    engine = Engine(Settings(retain=3000), with_events=True)
+    told = feed(engine, headlines(1200, 3))
+    answers = {answer.seq: answer for answer in told.assignments()}  # the newest of each
+    first = engine.open_answers()[0].seq
+    doubtful = [seq for seq, a in answers.items() if a.revision or a.probability < 0.99]
+    announcer = engine._stream.announcer
+    for start, stop in ((0, 1200), (300, 700), (1190, 1200), (1200, 1200)):
+        expected = [seq for seq in doubtful if max(start, first) <= seq < stop]
+        assert announcer.unsure(start, stop).tolist() == sorted(expected)
+    assert 20 < len(doubtful) < 1000
 
 
 @pytest.mark.parametrize(("records", "joins"), [(MOST_RECORDS, True), (MOST_RECORDS + 1, False)])

@@ -10,9 +10,11 @@ import pytest
 from feeds import feed, headlines, reloaded, texts
 from test_lasting import STREAMS
 
-from streamdp.answers.stability import AFTER, EARLY, FADE, LEAST, OF_VECTORS, USUAL, WEIGHT, Stability
 from streamdp.engine import Engine
 from streamdp.kernels.sound import UnsoundError
+from streamdp.ledger.ledger import Ledger
+from streamdp.ledger.table import EARLY, FADE, LEAST, OF_VECTORS, USUAL, WEIGHT
+from streamdp.ledger.table import STAYS_AFTER as AFTER
 from streamdp.records import Answers, Assignment, Record
 from streamdp.settings import Settings
 
@@ -80,9 +82,13 @@ def test_what_is_never_revised_has_none() -> None:
 
 @pytest.mark.parametrize(
     ("name", "wrong"),
-    [("counters", {"seq": -5}), ("cell", 7), ("tallies", {"count": 1.0, "revised": 2.0})],
+    [
+        ("counters", {"seq": -5, "lasted": 0, "expected": 0.0}),
+        ("cell", 7),
+        ("tallies", {"count": 1.0, "revised": 2.0}),
+    ],
 )
 def test_what_is_no_state_is_refused(name: str, wrong: Any) -> None:
-    stored = Stability().dump()
+    stored = Ledger(0).dump()
     with pytest.raises(UnsoundError):
-        Stability().load(stored | {name: wrong})
+        Ledger(0).load(stored | {name: wrong})

@@ -17,13 +17,13 @@ from commands import call, fail, succeed, write_headlines
 
 from benchmarks.drifting import demo_stream
 from streamdp.engine import Engine
+from streamdp.kernels.packed import pack, unpack
 from streamdp.kernels.sound import UnsoundError
 from streamdp.offline.adopt import Proposal
 from streamdp.offline.fit import fit
 from streamdp.offline.plan import Plan
 from streamdp.records import Record
 from streamdp.settings import Settings
-from streamdp.state.retained import pack, unpack
 from streamdp.state.snapshot import SnapshotError, newest
 from streamdp.state.snapshot import pack as snapshot_file
 
@@ -106,7 +106,7 @@ def test_what_is_retained_is_not_nothing(words: Case) -> None:
     stored, settings, _ = words
     batch = msgspec.msgpack.decode(stored)["retained"]["batch"]
     batch |= {name: pack(unpack(batch[name])[: name == "offsets"]) for name, each in batch.items() if each}
-    none = {"first": 1000, "labels": pack(np.zeros(0, np.int64)), "batch": batch}
+    none = {"first": 1000, "batch": batch}
     with pytest.raises(SnapshotError, match="retained records are missing"):
         Engine.loads(altered(stored, "retained", to=none), settings)
 
@@ -206,7 +206,7 @@ INDICES = [
         )
     ),
     *(("state", "clusters", name) for name in ("types", "word", "count", "order", "class_free", "class_of")),
-    ("retained", "labels"),
+    ("announced", "ledger", "label"),
     ("retained", "batch", "words"),
     ("retained", "batch", "offsets"),
 ]
@@ -219,7 +219,7 @@ def test_no_index_leads_astray(words: Case, path: tuple[str, ...], value: int) -
     body = msgspec.msgpack.decode(stored)
     holder, name = at(*path)(body)
     array = unpack(holder[name])
-    holder[name] = pack(np.full(array.shape, value, np.int64 if path[0] == "state" else array.dtype))
+    holder[name] = pack(np.full(array.shape, value, np.int64 if path[0] != "retained" else array.dtype))
     with pytest.raises(SnapshotError) as caught:
         Engine.loads(msgspec.msgpack.encode(body), settings)
     assert caught.value.exit_code == 65

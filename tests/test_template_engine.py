@@ -12,10 +12,10 @@ from feeds import reloaded
 
 from streamdp import Engine, Record, Settings
 from streamdp.errors import ConfigError
+from streamdp.kernels.packed import pack, unpack
 from streamdp.lines.base import USUAL
 from streamdp.records import Answers, Assignment, Reject
 from streamdp.settings.assemble import template_bounds
-from streamdp.state.retained import pack, unpack
 from streamdp.state.snapshot import SnapshotError
 from tests.logs import TEMPLATES, lines
 from tests.test_lines import unequal

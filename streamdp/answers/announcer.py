@@ -15,9 +15,11 @@ from streamdp.answers.assignments import assignments, chance_of, counted
 from streamdp.answers.numbers import NOTHING_REVISED, Numbers
 from streamdp.answers.open_lines import OpenLines, size_of
 from streamdp.answers.samples import Joined, Samples, of_texts, text_of
-from streamdp.answers.written import CLOSED, FINAL_EVERY, Report, to_digits
+from streamdp.answers.written import CLOSED, FINAL_EVERY, Report
 from streamdp.beam.data.state import Output
 from streamdp.kernels.sound import require
+from streamdp.ledger.ledger import Ledger
+from streamdp.ledger.table import to_digits
 from streamdp.records import Assignment, Event, Final, Lines, Record
 from streamdp.records.columns import Texts
 from streamdp.records.erased import Erased
@@ -25,9 +27,6 @@ from streamdp.settings import Settings
 from streamdp.settings.memory import Shares
 from streamdp.state.corrections import Correction
 from streamdp.state.retained import Retained
-
-SURE = 0.99
-"""Probability from which an answer that has not been revised needs no second look: hardly any changes."""
 
 ENDED = 100
 """Closed clusters that are remembered."""
@@ -44,12 +43,13 @@ class Announcer:
 
     def __init__(self, settings: Settings, *, final_only: bool, linked: bool) -> None:
         shares = Shares.of(settings)
-        self.retained = Retained(settings.retain, shares.retained)
+        self.ledger = Ledger(settings.retain)
+        self.retained = Retained(self.ledger, settings.retain, shares.retained)
         self._most_bytes, self._bytes = shares.answers, 0
         self._sizes: deque[int] = deque()  # bytes of each open answer
         self._closed = 0, -1
         self.samples = Samples(partial(text_of, texts=settings.texts))
-        self.numbers = Numbers(settings.truth_field)
+        self.numbers = Numbers(self.ledger, settings.truth_field)
         self.ended: deque[Event] = deque(maxlen=ENDED)
         """The clusters that were closed last, where events are reported."""
         self.final_only = final_only
@@ -165,7 +165,6 @@ class Announcer:
     def _move(self, seq: int, before: int, after: int) -> None:
         """A record has another label."""
         self.revised += before != CLOSED
-        self.retained.revise(seq, after)
         self.samples.move(seq, before, after)
 
     def _append(
@@ -207,12 +206,9 @@ class Announcer:
         self.samples.extend(samples[at:])
 
     def unsure(self, start: int, stop: int) -> np.ndarray:
-        """The open records from one number up to another that were not ``SURE``, or are revised since."""
-        if self._lines is not None:
-            return self._lines.unsure(start, stop, SURE)
-        answers = map(self._open.get, range(max(start, next(iter(self._open), stop)), stop))
-        found = [a.seq for a in answers if a is not None and (a.revision or a.probability < SURE)]
-        return np.array(found, np.int64)
+        """The open records from one number up to another that were not sure, or are revised since."""
+        open_now = len(self._open) if self._lines is None else len(self._lines)
+        return self.ledger.unsure(max(start, self.ledger.seq - open_now), stop)
 
     def revise(self, out: Output, lines: Lines) -> None:
         """Append the revisions of records that were looked at again."""
@@ -318,8 +314,7 @@ class Announcer:
             "undecided": list(self.undecided.values()),
             "final": self.final,
             "samples": self.samples.dump(),
-            "lasting": self.numbers.lasting.dump(),
-            "stability": self.numbers.stability.dump(),
+            "ledger": self.ledger.dump(),
             "ended": list(self.ended),
         }
         if self.numbers.confidence.labels:
@@ -331,10 +326,7 @@ class Announcer:
         self._final = stored["final"]
         require(type(self._final) is int and self._final >= -1, "what is final is out of range")
         self.samples.load(stored["samples"])
-        if "lasting" in stored:
-            self.numbers.lasting.load(stored["lasting"])
-        if "stability" in stored:
-            self.numbers.stability.load(stored["stability"])
+        self.ledger.load(stored["ledger"])
         if "confidence" in stored:
             self.numbers.confidence.load(stored["confidence"])
         self.ended.extend(msgspec.convert(event, Event) for event in stored["ended"])

@@ -16,11 +16,11 @@ from typing import Any, NamedTuple
 import msgspec
 import numpy as np
 
-from streamdp.answers.written import to_digits
+from streamdp.kernels.packed import pack, unpack_all
 from streamdp.kernels.sound import RECORDS, ints_of, narrow, reals_of, require
+from streamdp.ledger.table import to_digits
 from streamdp.records import Record
 from streamdp.records.columns import Texts
-from streamdp.state.retained import pack, unpack_all
 
 LABELS = 5000
 """Labelled records that are remembered, the latest."""

@@ -72,13 +72,11 @@ class LineAnnouncer(Announcer):
 
         ``template`` is that of the label; ``refill`` has that of a line with values of holes.
         """
-        self.numbers.lasting.unite(before, after)
-        self.retained.relabel(before, after)
         self.numbers.confidence.unite(before, after)
         if self._lines is not None:
             confident = self.numbers.confidence.told if self.numbers.confidence.labels else None
             report, told = self._lines.relabel(before, after, template, confident, refill)
-            self.numbers.stability.revise(np.array(told, np.int64))
+            self.ledger.unite(before, after, told)
             self._lines.write(report, lines)
             self.samples.unite(before, after)
             return
@@ -86,7 +84,7 @@ class LineAnnouncer(Announcer):
             self._list()
         seqs = sorted(seq for seq in self._labels.pop(before, ()) if seq in self._open)
         self._labels[after].extend(seqs)
-        self.numbers.stability.revise(np.array(seqs, np.int64))
+        self.ledger.unite(before, after, seqs)
         for seq in seqs:
             answer = self._open[seq]
             sure, labels = map(chance_of, self.numbers.confidence.told(after, answer.probability))

@@ -8,14 +8,11 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from streamdp.answers.confidence import NONE_AGAIN, Confidence
-from streamdp.answers.lasting import Lasting, revise_lasting, tell_lasting
-from streamdp.answers.lasting import Recent as Judged
-from streamdp.answers.stability import Recent as Revised
-from streamdp.answers.stability import Stability, revise_stability, tell_stability
-from streamdp.answers.written import to_digits
 from streamdp.beam.data.state import REVISION
 from streamdp.kernels.jit import Bound, entry, kernel
 from streamdp.kernels.rows import new_rows
+from streamdp.ledger.ledger import Ledger
+from streamdp.ledger.table import Table, lasting, move, put, stability, to_digits
 from streamdp.records import Record
 
 _ROUNDED = ("probability", "new_probability", "log_predictive", "novelty")
@@ -46,8 +43,7 @@ def _round_all(numbers: np.ndarray, sizes: np.ndarray) -> None:
 
 @entry
 def _tell(
-    judged: Judged,
-    revised: Revised,
+    table: Table,
     rows: np.ndarray,
     sizes: np.ndarray,
     revisions: np.ndarray,
@@ -60,12 +56,11 @@ def _tell(
         numbers[0, i], numbers[1, i] = row.probability, row.new_probability
         numbers[2, i] = row.log_predictive
         _round(numbers, sizes[i], i)
-        numbers[4, i] = tell_lasting(judged, seq, row.label, row.founded, numbers[1, i])
-        numbers[5, i] = tell_stability(revised, seq, row.founded, numbers[0, i])
+        put(table, seq, row, numbers[0, i], numbers[1, i])
+        numbers[4, i], numbers[5, i] = lasting(table, numbers[1, i]), stability(table, seq)
         numbers[6, i] = numbers[7, i] = math.nan
         while r < revisions.shape[0] and revisions[r].by == seq:
-            revise_lasting(judged, revisions[r])
-            revise_stability(revised, revisions[r].seq)
+            move(table, revisions[r])
             r += 1
 
 
@@ -75,8 +70,8 @@ _rounding = Bound(_round_all)
 class Numbers:
     """What a stream has learned of its own answers."""
 
-    def __init__(self, truth_field: str | None = None) -> None:
-        self.lasting, self.stability = Lasting(), Stability()
+    def __init__(self, ledger: Ledger, truth_field: str | None = None) -> None:
+        self._ledger = ledger
         self.confidence = Confidence(truth_field)
         self._tell = Bound(_tell)
 
@@ -94,19 +89,18 @@ class Numbers:
         brought, by the record that did. Also the confidence in these and its number of labels, shape (m, 2).
         """
         numbers = np.empty((len(NUMBERS), len(rows)))
-        self._tell((self.lasting.recent, self.stability.recent), rows, sizes, revisions, first, numbers)
+        self._tell((self._ledger.table,), rows, sizes, revisions, first, numbers)
         return numbers, self.confidence.take(first, rows, revisions, records, numbers[6:])
 
     def score(self, rows: np.ndarray, sizes: np.ndarray) -> np.ndarray:
         """The numbers of records that teach nothing: their answers are never revised."""
         numbers = rounded(rows, sizes)
-        self.lasting.score(numbers[1], numbers[4])
+        self._ledger.lasting(numbers[1], numbers[4])
         return numbers
 
     def revise(self, revisions: np.ndarray) -> np.ndarray:
         """Some records have other answers; the confidence in these and its number of labels, shape (m, 2)."""
-        self.lasting.revise(revisions)
-        self.stability.revise(revisions["seq"])
+        self._ledger.move(revisions)
         return self.confidence.revise(revisions)
 
 

@@ -148,15 +148,6 @@ class OpenLines:
         self._open.counters.used = used + lines
         return self._open.lines[used : used + lines]
 
-    def unsure(self, start: int, stop: int, sure: float) -> np.ndarray:
-        """The records from one number up to another that were less than ``sure``, or are revised since."""
-        counters = self._open.counters
-        lines = self._open.lines[counters.begin : counters.used]
-        first = int(lines["seq"][0]) if len(lines) else stop
-        lines = lines[max(start - first, 0) : max(stop - first, 0)]
-        found: np.ndarray = lines["seq"][(lines["revision"] > 0) | (lines["probability"] < sure)]
-        return found.copy()
-
     def _room_for(self, lines: int, moves: int) -> Report:
         """An empty report with room for so much."""
         if lines > len(self._report.lines) or moves > len(self._report.moves):

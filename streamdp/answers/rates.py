@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from streamdp.kernels.packed import pack, unpack
 from streamdp.kernels.rows import longer, row_type
 from streamdp.kernels.sound import finite, require
-from streamdp.state.retained import pack, unpack
 
 SECONDS, LINES = 60.0, 1000.0
 """A unit of time: of event time; lines of those that have no times."""

@@ -11,8 +11,9 @@ from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
-from streamdp.kernels.jit import entry, kernel, shared
+from streamdp.kernels.jit import entry, kernel
 from streamdp.kernels.rows import Counters, of, one, row_type, rows
+from streamdp.ledger.table import to_digits
 from streamdp.records.columns import LARGEST, NO_FIELDS, Columns
 from streamdp.settings.memory import AROUND
 
@@ -38,15 +39,6 @@ FINAL_EVERY = 100
 
 DIGITS = 6
 """Decimals of probabilities and log predictives in assignments."""
-
-_UNIT = 10.0**DIGITS
-
-
-@shared
-def to_digits(number: float) -> float:
-    """A number as it is announced."""
-    rounded: float = np.rint(number * _UNIT) / _UNIT
-    return rounded
 
 
 class Frame(NamedTuple):

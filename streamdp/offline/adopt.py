@@ -16,6 +16,7 @@ from streamdp.beam.looks.draft import LOOSE
 from streamdp.beam.looks.second_look import LEAST_GAIN
 from streamdp.beam.looks.uniting import weigh_rows
 from streamdp.beam.search import inherit
+from streamdp.kernels.packed import pack, unpack
 from streamdp.kernels.sound import finite, require, within
 from streamdp.likelihoods import VectorFamily
 from streamdp.offline.chain import Chain
@@ -24,7 +25,6 @@ from streamdp.offline.problem import Solution
 from streamdp.offline.samplers.gibbs import sweep
 from streamdp.offline.task import Stream, Task, beside_older, task_over
 from streamdp.priors import DistanceDependent, by_distance
-from streamdp.state.retained import pack, unpack
 
 
 class Proposal(Moves):

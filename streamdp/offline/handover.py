@@ -15,8 +15,6 @@ from streamdp.offline.task import Stream
 from streamdp.settings import Settings
 from streamdp.settings.blueprint import Blueprint
 from streamdp.settings.load import model_settings
-from streamdp.settings.memory import Shares
-from streamdp.state.retained import Retained
 from streamdp.state.snapshot import Header, StateFolder, Writer
 
 
@@ -56,14 +54,12 @@ def engine_of(
         announced[start:stop] = out.answers["label"][start:stop]
     if names is not None:
         announced = search.rename(announced, np.asarray(names)[labels], minted)
-    retained = Retained(settings.retain, Shares.of(settings).retained)
-    retained.append(Labelled(0, batch, announced))
     order = order_of(settings)
     if batch.times is not None:
         order.first, order.timed = float(batch.times[0]), batch.size
         order.latest = order.released = float(batch.times[-1])
         order.dated = bool(batch.times.any())  # where no record has a time, all are at 0
-    return Engine.of_search(settings, order, encoder, moments, retained, search)
+    return Engine.of_search(settings, order, encoder, moments, Labelled(0, batch, announced), search)
 
 
 def save(folder: StateFolder, engine: Engine, writer: Writer) -> None:

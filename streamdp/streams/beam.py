@@ -21,6 +21,7 @@ from streamdp.encode.encoders import Encoded, Encoder
 from streamdp.encode.order import Ready, ReorderBuffer, refuse
 from streamdp.encode.vocabulary import EVICT_EVERY, BagEncoder
 from streamdp.encode.word_encoder import WordEncoder
+from streamdp.kernels.packed import pack_all, unpack_all
 from streamdp.kernels.sound import require
 from streamdp.likelihoods.base import Moments
 from streamdp.priors import Exponential, by_distance
@@ -28,7 +29,6 @@ from streamdp.records import Answers, ClusterSummary, Kind, Record, Reject
 from streamdp.records.columns import Texts, times_of
 from streamdp.settings.blueprint import Blueprint
 from streamdp.state.corrections import Correction
-from streamdp.state.retained import pack_all, unpack_all
 from streamdp.state.sound import check_retained, check_words
 from streamdp.story.beam import entitle, follow_themes, keywords_of
 from streamdp.streams.intake import Intake
@@ -177,15 +177,14 @@ class BeamStream(Stream):
         """Let the beam absorb records, which are encoded; announce what it says."""
         first, words = search.seq, encoder.vocabulary
         decided, batch = self.decided(search, records), encoder.take(times)
-        labels, sizes = np.zeros(len(records), np.int64), encoder.absorbed(batch, first)
+        sizes = encoder.absorbed(batch, first)
         if words is not None:
             search.ensure_words(words.unknown + 1)
-        self.retained.append(Labelled(first, batch, labels))
+        self.retained.append(first, batch)
         self.stage("kernel")
         for start, stop, out in search.run(batch, decided, with_events=self.with_events):
             self.stage("announce")
             part, rows = slice(start, stop), out.answers[start:stop]
-            labels[part] = rows["label"]
             self.announcer.announce(rows, out, first + start, records[part], sizes[part], answers.lines)
             if self.with_events and out.counters.events:
                 self._report(search, out, first, times_of(records), answers)
@@ -202,9 +201,10 @@ class BeamStream(Stream):
     def take_absorbed(self, part: Labelled, revised: np.ndarray, answers: Answers) -> None:
         """Retain records that the search has absorbed by itself, with what it revised; look back when due."""
         self.announcer.passed_by = True
-        self.retained.append(part)
+        self.retained.append(part.first, part.batch)
+        self.announcer.ledger.put(part.first, part.labels)
         for seq, label in revised.tolist():
-            self.retained.revise(seq, label)
+            self.announcer.ledger.relabel(seq, label)
         if self._search is not None and self.seq % REVIEW_EVERY == 0:
             self._look_back(self._search, answers)
 

@@ -17,11 +17,11 @@ import numpy as np
 
 from streamdp.beam.search import BeamSearch
 from streamdp.errors import Exit
+from streamdp.kernels.packed import pack, unpack
 from streamdp.kernels.sound import require, within
 from streamdp.records import RENAMED, TITLED, Event
 from streamdp.records.erased import Erased
 from streamdp.state.corrections import Correction, CorrectionError, without
-from streamdp.state.retained import pack, unpack
 
 MOST = 10_000
 """Corrections in force."""

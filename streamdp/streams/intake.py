@@ -24,13 +24,13 @@ from streamdp.encode.encoders import (
 from streamdp.encode.order import Ready, dump_record, load_record, size_of
 from streamdp.encode.vector_encoder import VectorEncoder
 from streamdp.encode.word_encoder import WordEncoder
+from streamdp.kernels.packed import pack, unpack
 from streamdp.kernels.sound import require
 from streamdp.likelihoods.base import Moments
 from streamdp.records import Answers, Record, Reject
 from streamdp.records.columns import Texts
 from streamdp.settings.blueprint import Blueprint
 from streamdp.settings.memory import Shares
-from streamdp.state.retained import pack, unpack
 
 Waiting = list[tuple[float, Record]]
 

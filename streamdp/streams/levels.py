@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from streamdp.kernels.packed import pack_all, unpack_all
 from streamdp.lines.history import History
 from streamdp.lines.values import NO_LEVELS, Levels, levels_of
 from streamdp.records import Record
 from streamdp.records.columns import Texts
-from streamdp.state.retained import pack_all, unpack_all
 
 
 def written_levels(records: Sequence[Record], keep: Sequence[str]) -> Levels:

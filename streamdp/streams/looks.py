@@ -14,12 +14,12 @@ from streamdp.beam.looks.parting import part
 from streamdp.beam.looks.review import MOST_RECORDS, Due, coming_of_age, decide, review
 from streamdp.beam.looks.scales import are_shown, due_at, follow
 from streamdp.beam.search import BeamSearch
+from streamdp.kernels.packed import pack
 from streamdp.likelihoods import VectorFamily
 from streamdp.likelihoods.base import Moments
 from streamdp.priors import DistanceDependent, by_distance
 from streamdp.settings.blueprint import Blueprint
 from streamdp.settings.schema import Settings
-from streamdp.state.retained import pack
 from streamdp.streams.corrections import Corrections, newest_labels
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ class Looks:
         """Say how long the answers of a search stay open."""
         self._age, self.began = blueprint.second_look(search.likelihood), blueprint.follows(moments)
         if self.began is not None:
-            self._announcer.numbers.stability.begin_vectors()
+            self._announcer.ledger.begin_vectors()
         looks = self._age or self.passes or self.began
         self._announcer.open_for = self._settings.retain if looks else 0
         if self._settings.adapt and search.sparse:

@@ -355,6 +355,7 @@ class Stream(ABC):
         Raises UnsoundError.
         """
         undecided, final, seq = list(self.announcer.undecided), self.announcer.final, self.seq
+        require(self.announcer.ledger.seq == seq, "the ledger has other records")
         first = undecided[0] if undecided else seq
         require(type(final) is int and -1 <= final < max(seq, 1), "what is final is out of range")
         last = max(through, final, self.announcer.closed[1])

@@ -17,8 +17,9 @@ from streamdp.answers.describe import Candidate, Census, census_of_all
 from streamdp.answers.line_announcer import LineAnnouncer
 from streamdp.answers.open_lines import as_template, as_values
 from streamdp.answers.rates import SECONDS, Rates
-from streamdp.encode.batch import Batch, Labelled
+from streamdp.encode.batch import Batch
 from streamdp.encode.order import Ready, ReorderBuffer, refuse
+from streamdp.kernels.packed import pack, unpack
 from streamdp.kernels.sound import require
 from streamdp.lines.holes import Past, past_of
 from streamdp.lines.state import roots
@@ -28,7 +29,6 @@ from streamdp.records.columns import Texts, text_of, time_of
 from streamdp.settings import Settings
 from streamdp.settings.assemble import template_bounds, template_masks, template_terms
 from streamdp.state.corrections import Correction
-from streamdp.state.retained import pack, unpack
 from streamdp.state.sound import check_labelled, check_lines
 from streamdp.streams.levels import load_history, stored_history, written_levels
 from streamdp.streams.readings import Readings, alive, label_of
@@ -111,9 +111,8 @@ class TemplateStream(Stream):
     ) -> None:
         """Learn records at these times, of which ``written`` are the bytes, and where each begins."""
         lines, events = answers.lines, answers.events if self.with_events else None
-        first, labels = self.seq, np.zeros(len(records), np.int64)
-        offsets = np.zeros(len(records) + 1, np.int64)
-        self.retained.append(Labelled(first, Batch(offsets, times=times), labels))
+        first, offsets = self.seq, np.zeros(len(records) + 1, np.int64)
+        self.retained.append(first, Batch(offsets, times=times))
         telling = Telling(self.announcer, records, first, lines)
         done, dated = 0, time_of(records, 0) is not None
         levels = written_levels(records, self.settings.kept)
@@ -122,7 +121,6 @@ class TemplateStream(Stream):
                 self._retire(first + done, time_of(records, done), events)
                 continue
             n, untold = len(part.answers), -1
-            labels[done : done + n] = part.answers["label"]
             turned = self._turned(part, times, first, done, records, dated=dated)
             if events is not None:
                 events.extend(turned)

@@ -1,0 +1,142 @@
+"""The table of the latest records, and the chances that are calibrated on it without labels.
+
+The mass of a new cluster ranks well the records that begin something new, but sums to several times as many
+as there are. So it is multiplied by the number of clusters that lasted, over the sum of the masses of the
+same records: :func:`lasting`. Answers are put into cells, by their probability and by whether they are new;
+of each cell it is counted how many there were, and how many of them were revised: :func:`stability`. All
+counts begin with a few that stand for what is usual; those of cells fade, since streams change. Each record
+is judged once, when so many more have come; what is revised later counts as not revised.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, NamedTuple
+
+import numpy as np
+
+from streamdp.kernels.jit import kernel, shared
+from streamdp.kernels.rows import Counters, ints, one, reals, row_type, rows
+from streamdp.records import SMALL
+
+LASTS_AFTER = 500
+"""A record has founded a cluster that lasts if, when so many more have come, its newest answer is new and
+more than ``SMALL`` records of these have its label."""
+
+STAYS_AFTER = 1500
+"""It is seen whether an answer was revised when so many more have come: most revisions are over by then."""
+
+LASTED, EXPECTED = 3.6, 10.0
+"""What the counts of clusters that lasted, and of masses, begin with."""
+
+FADE = 1.0 - 1.0 / 2000.0
+"""What is left of the counts of cells with the next record that is judged."""
+
+LEAST = np.array([0.5, 0.7, 0.85, 0.95, 0.99, 0.999])
+"""Probabilities at which the next cell begins."""
+
+SURE = 5
+"""The first cell, of those of one kind, of answers that need no second look: hardly any are revised."""
+
+USUAL = np.array([[0.30, 0.22, 0.14, 0.11, 0.07, 0.05, 0.004], [0.49, 0.27, 0.18, 0.15, 0.14, 0.06, 0.04]])
+"""The share of a cell that is usually revised: of records in older clusters, and of those that found one."""
+
+OF_VECTORS = np.array(
+    [[0.65, 0.26, 0.08, 0.05, 0.03, 0.006, 0.003], [0.89, 0.59, 0.49, 0.38, 0.25, 0.10, 0.02]]
+)
+"""The same of vectors that are looked at again; the first records are among those that found a cluster."""
+
+EARLY = 1024
+"""The first of them: looks make most of their changes there, and of whole clusters."""
+
+WEIGHT = 10.0
+"""How many records stand for what is usual, in each cell."""
+
+KINDS, CELLS = USUAL.shape[1], USUAL.size
+
+ROW = row_type("label new cell revised", "new_probability")
+"""Of a record: its newest label, whether it is said to have founded that cluster, the cell of its first
+answer, whether that was revised, and the mass of a new cluster."""
+
+TALLY = row_type("", "count revised")
+
+_UNIT = 1e6
+
+
+@shared
+def to_digits(number: float) -> float:
+    """A number as it is announced, with six decimals."""
+    rounded: float = np.rint(number * _UNIT) / _UNIT
+    return rounded
+
+
+class Table(NamedTuple):
+    """The latest records, each at its number modulo their count, and what was counted of those judged.
+
+    ``seq`` is the number of the next record; ``lasted`` clusters, ``expected`` of them: sums so far;
+    ``usual`` the share of each cell that is usually revised, and ``early`` how many of the first records
+    have cells of their own.
+    """
+
+    counters: Annotated[Counters, one("seq lasted", "expected")]
+    records: Annotated[np.ndarray, rows(ROW, "records")]
+    cells: Annotated[np.ndarray, rows(TALLY, CELLS)]
+    usual: Annotated[np.ndarray, reals(CELLS)]
+    early: Annotated[np.ndarray, ints(1)]
+
+
+@kernel
+def _judge(table: Table, seq: int) -> None:
+    """Count the records that come of age with number ``seq``."""
+    counters, records, cells = table.counters, table.records, table.cells
+    size = records.shape[0]
+    if seq >= LASTS_AFTER:
+        row = records[(seq - LASTS_AFTER) % size]
+        counters.expected += row.new_probability
+        members = 0
+        if row.new:
+            for n in range(seq - LASTS_AFTER, seq):
+                members += 1 if records[n % size].label == row.label else 0
+        counters.lasted += 1 if members > SMALL else 0
+    if seq >= STAYS_AFTER:
+        row = records[(seq - STAYS_AFTER) % size]
+        for cell in range(CELLS):
+            cells[cell].count *= FADE
+            cells[cell].revised *= FADE
+        cells[row.cell].count += 1.0
+        cells[row.cell].revised += row.revised
+
+
+@kernel
+def put(table: Table, seq: int, answer: Any, probability: float, new_probability: float) -> None:
+    """Write record ``seq``, the next one, down; the numbers as they are announced."""
+    _judge(table, seq)
+    row = table.records[seq % table.records.shape[0]]
+    row.label, row.new, row.revised, row.new_probability = answer.label, answer.founded, 0, new_probability
+    row.cell = KINDS if answer.founded or seq < table.early[0] else 0
+    for least in LEAST:
+        row.cell += 1 if probability >= least else 0
+    table.counters.seq = seq + 1
+
+
+@kernel
+def move(table: Table, revision: Any) -> None:
+    """A record has another label."""
+    size = table.records.shape[0]
+    if revision.seq >= table.counters.seq - size:
+        row = table.records[revision.seq % size]
+        row.label, row.new, row.revised = revision.label, revision.founded, 1
+
+
+@kernel
+def lasting(table: Table, new_probability: float) -> float:
+    """The chance that a record founds a cluster that lasts."""
+    factor = (table.counters.lasted + LASTED) / (table.counters.expected + EXPECTED)
+    return to_digits(min(factor * new_probability, 1.0))
+
+
+@kernel
+def stability(table: Table, seq: int) -> float:
+    """The chance that the answer to record ``seq``, the last one, will not be revised."""
+    cell = table.records[seq % table.records.shape[0]].cell
+    tally = table.cells[cell]
+    return to_digits(1.0 - (tally.revised + WEIGHT * table.usual[cell]) / (tally.count + WEIGHT))
