@@ -1,9 +1,10 @@
-"""The shape of the source: modules, functions, imports, and what is to become rarer."""
+"""The shape of the source: modules, functions, imports, and the ideas of which there are to be fewer."""
 
 from __future__ import annotations
 
 import argparse
 import ast
+import re
 from collections.abc import Iterator, Mapping
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
@@ -15,8 +16,14 @@ from benchmarks.tables import show
 LONG, MANY = 60, 10
 """A function is long with more lines, and has many parameters from so many on."""
 
-KINDS = ("_templates", "_search")
-"""Attributes of an engine that are None or not by the kind of its stream."""
+KINDS = re.compile(
+    r"(Beam|Template|Line)Stream|LineAnnouncer|(Word|Vector|Category|Bag)Encoder|EmbeddedTexts|Texts"
+    r"|(Vector|Bag|Word)Family|(Word|Vector|Category|Vectored)Clusters|WordStore|Categorical"
+)
+"""Classes of which each is for one kind of records or streams: whoever asks for one asks for the kind."""
+
+SAYS_KIND = ("kind", "of_lines", "of_texts", "sparse", "dense")
+"""Names that say which kind it is."""
 
 
 class Module(NamedTuple):
@@ -113,12 +120,46 @@ def asks_for_prior(node: ast.AST) -> bool:
 
 
 def asks_for_kind(node: ast.AST) -> bool:
-    """Whether it asks of which kind an engine's stream is."""
-    return (
-        isinstance(node, ast.Compare)
-        and called(node.left) in KINDS
-        and isinstance(node.ops[0], ast.Is | ast.IsNot)
+    """Whether it asks which kind of records, or of stream, it has."""
+    if isinstance(node, ast.Call) and called(node.func) == "isinstance":
+        asked = node.args[1]
+        classes = asked.elts if isinstance(asked, ast.Tuple) else [*ast.walk(asked)]
+        return any(KINDS.fullmatch(called(each)) for each in classes)
+    if isinstance(node, ast.Compare):
+        return called(node.left) == "kind"
+    if isinstance(node, ast.If | ast.IfExp | ast.While):
+        test = node.test.operand if isinstance(node.test, ast.UnaryOp) else node.test
+        return called(test) in SAYS_KIND
+    return False
+
+
+def knows_of(module: Module, idea: str) -> bool:
+    """Whether a module's own names, or those that it uses, speak of something; not its texts."""
+    names = (
+        getattr(node, field, None)
+        for node in ast.walk(module.tree)
+        for field in ("id", "attr", "name", "arg", "module", "asname")
     )
+    return any(isinstance(name, str) and idea in name.lower() for name in names)
+
+
+def stores_itself(node: ast.AST) -> bool:
+    """Whether it is a class that dumps and loads itself."""
+    if not isinstance(node, ast.ClassDef):
+        return False
+    return {"dump", "load"} <= {each.name for each in node.body if isinstance(each, ast.FunctionDef)}
+
+
+def is_named_tuple(node: ast.AST) -> bool:
+    """Whether it is the class of a named tuple."""
+    return isinstance(node, ast.ClassDef) and any(called(base) == "NamedTuple" for base in node.bases)
+
+
+def is_generic(node: ast.AST) -> bool:
+    """Whether it is a kernel that families or priors implement."""
+    if not isinstance(node, ast.FunctionDef):
+        return False
+    return any(called(each) == "generic" for each in node.decorator_list)
 
 
 def counts(root: Path) -> dict[str, int]:
@@ -148,7 +189,12 @@ def counts(root: Path) -> dict[str, int]:
         "`isinstance(prior, ...)` outside priors/": sum(
             asks_for_prior(node) for module, node in nodes if module.room != "priors"
         ),
-        "branches on the kind of stream": sum(asks_for_kind(node) for _, node in nodes),
+        "branches on the kind of records or stream": sum(asks_for_kind(node) for _, node in nodes),
+        "classes with a dump and load of their own": sum(stores_itself(node) for _, node in nodes),
+        "modules that know of erasing": sum(knows_of(module, "eras") for module in modules.values()),
+        "modules that know of corrections": sum(knows_of(module, "correct") for module in modules.values()),
+        "generics": sum(is_generic(node) for _, node in nodes),
+        "named tuples": sum(is_named_tuple(node) for _, node in nodes),
         "lines of tests": sum(
             len(path.read_text("utf-8").splitlines()) for path in (root / "tests").rglob("*.py")
         ),

@@ -152,13 +152,16 @@ def test_a_checkout_is_counted(tmp_path: Path) -> None:
     (tmp_path / "streamdp" / "a.py").write_text(
         "import typing\nif typing.TYPE_CHECKING:\n    import streamdp.b\n"
         "def f(self, b, c, d, e, f, g, h, i, *j, k):\n"
-        "    return self._search is None and isinstance(c.prior, CRP)\n"
+        "    return self.kind == 'texts' and isinstance(c, str | Texts) and isinstance(c.prior, CRP)\n"
+        "class Rows(typing.NamedTuple):\n    erased: int\n"
+        "class Held:\n    def dump(self): ...\n    def load(self): ...\n"
     )
     (tmp_path / "streamdp" / "b.py").write_text(
-        '"""meta[0]"""\ndef f():\n    from streamdp import a\n    meta: "meta[0]" = out.meta[A] + meta[B]\n'
+        '"""meta[0] is erased"""\n@generic\ndef f():\n    from streamdp import a\n'
+        '    meta: "meta[0]" = out.meta[A] + meta[B]\n    x = 1 if fine.of_lines else 2\n'
     )
     found = counts(tmp_path)
-    assert (found["files"], found["lines of source"], found["functions"]) == (3, 10, 2)
+    assert (found["files"], found["lines of source"], found["functions"]) == (3, 17, 4)
     expected = {
         "files": 3,
         "functions of more than 60 lines": 0,
@@ -167,7 +170,12 @@ def test_a_checkout_is_counted(tmp_path: Path) -> None:
         "circles of imports": 1,
         "`meta[...]`": 2,
         "`isinstance(prior, ...)` outside priors/": 1,
-        "branches on the kind of stream": 1,
+        "branches on the kind of records or stream": 3,
+        "classes with a dump and load of their own": 1,
+        "modules that know of erasing": 1,
+        "modules that know of corrections": 0,
+        "generics": 1,
+        "named tuples": 1,
     }
     assert {name: found[name] for name in expected} == expected
 
