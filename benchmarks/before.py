@@ -2,7 +2,7 @@
 
 Each figure comes from a process of its own that imports ``streamdp`` from one of the checkouts, the two in
 turn; kernels are compiled before what is timed. What an earlier one did not do yet (second looks, following
-the stream) is also left out here, with ``second_look`` 0 and ``adapt`` false. ``--only vectors`` measures
+the stream) is also left out here, with ``second_look`` 0. ``--only vectors`` measures
 vectors of 16 numbers, and embeddings of 384 with ``normalise``.
 """
 
@@ -28,7 +28,7 @@ TIMED = Path(__file__).resolve().with_name("before_timed.py")
 BATCH = 500
 FIRST = 2_000
 """Records that come before the clock starts."""
-BARE = {"second_look": 0, "adapt": False}
+BARE = {"second_look": 0}
 """Settings without what came later."""
 
 

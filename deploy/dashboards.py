@@ -321,7 +321,6 @@ def model() -> build.Dashboard:
                 lines("Changes of mind", "revisions", "switches", "dissenters_dropped"),
                 lines("Hypotheses", "hypotheses"),
                 lines("Second looks", "second_looks", "records_moved"),
-                lines("What adapts", "concentration", "decay_scale", over="avg"),
             ],
             "Refinement inside the stream": [
                 lines("Refinements", "refinements", "refinements_adopted"),

@@ -16,7 +16,6 @@ import numpy as np
 
 from streamdp.answers.describe import Candidate, Census, described, of_closed
 from streamdp.answers.listing import ClusterList
-from streamdp.beam.looks.adapt import Adapted
 from streamdp.beam.search import BeamSearch
 from streamdp.encode.batch import Labelled
 from streamdp.encode.embedding import load_embedding
@@ -333,11 +332,6 @@ class Engine(OneThreadAtATime, but=("advance", "score", "search")):
     def nats_gained(self) -> float:
         """By how much second looks have raised the log joint."""
         return 0.0 if self.search is None else float(self.search.state.beam.counters.gained)
-
-    @property
-    def adapted(self) -> Adapted | None:
-        """Concentration and scale of the decay as they are now; None where they do not follow the stream."""
-        return self._stream.adapted
 
     def stream(self) -> Refinable | None:
         """The records that are retained and the beam, as refinements take them; None where there are none."""

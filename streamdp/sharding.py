@@ -65,7 +65,6 @@ def shard_settings(settings: Settings, shards: int) -> Settings:
         memory_limit=max(settings.memory_limit // shards, LEAST_MEMORY),
         second_look=0,
         refine_every=0,
-        adapt=False,
         # what is late or ahead is decided by the merger, of the complete stream
         max_lateness=0.0,
         max_ahead=NEVER,

@@ -331,7 +331,7 @@ main()
 
 def test_a_yes_or_no_is_a_pair_of_flags_that_take_no_value(tmp_path: Path) -> None:
     switches = [each.name for each in setting_fields() if isinstance(each.default, bool)]
-    assert {"normalise", "adapt", "params", "urls", "mentions", "hashtags"} <= set(switches)
+    assert {"normalise", "params", "urls", "mentions", "hashtags"} <= set(switches)
     for name in switches:
         more = () if name != "params" else ("--likelihood", "template")
         assert f"\n{name} = true\n" in shown(tmp_path, f"--{name.replace('_', '-')}", *more)
@@ -348,14 +348,15 @@ def shown(folder: Path, *options: str, **settings: str) -> str:
 
 
 @pytest.mark.parametrize(
-    "written", [("--adapt", "true"), ("--adapt", "False"), ("--adapt=true",), ("--no-adapt=yes",)]
+    "written",
+    [("--normalise", "true"), ("--normalise", "False"), ("--normalise=true",), ("--no-normalise=yes",)],
 )
 @pytest.mark.parametrize("command", [("consume",), ("fit",), ("check",), ("serve",)])
 def test_a_value_behind_a_switch_is_refused_in_one_line(
     tmp_path: Path, written: tuple[str, ...], command: tuple[str, ...]
 ) -> None:
     flag = written[0].partition("=")[0]
-    line = f"streamdp: {flag} takes no value: write --adapt for yes, --no-adapt for no\n"
+    line = f"streamdp: {flag} takes no value: write --normalise for yes, --no-normalise for no\n"
     assert fail(tmp_path, *command, *written, "in.jsonl") == (64, line)
 
 

@@ -73,7 +73,7 @@ def test_every_metric_is_served() -> None:
     engine = Engine(Settings())
     engine.advance(["storm over the coast"])
     counts = {**engine.counters(), **engine.levels(), **asdict(Counts()), "refinement_waited_seconds": 0.0}
-    metrics.update(counts, (60.0, 400.0))
+    metrics.update(counts)
     metrics.lags = (PartitionLag("news", 0, 1, 1.0),)
     metrics.source_up = True
     metrics.snapshot_written(0.1, 10)

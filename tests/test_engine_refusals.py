@@ -165,11 +165,6 @@ def test_one_record_does_not_set_the_kind_for_ever(values: list[Any], refused: l
         {"prior": "crp", "decay": "window"},
         {"retire_after": 3},
         {"distance": "seconds"},
-        {"adapt": True, "prior": "crp"},
-        {"adapt": True, "decay": "window"},
-        {"adapt": True, "retain": 1000},
-        {"adapt": True, "likelihood": "gaussian"},
-        {"adapt": True, "normalise": True},
     ],
 )
 def test_settings_that_do_not_go_together_are_told_before_the_first_record(wrong: dict[str, Any]) -> None:

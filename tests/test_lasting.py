@@ -22,7 +22,7 @@ from tests.logs import lines
 STREAMS: dict[str, tuple[Settings, list[Record]]] = {
     "stories": (Settings(), headlines(2500, 3)),
     "beam of one": (Settings(beam=1, retain=0), headlines(1500, 4)),
-    "hard texts": (Settings(adapt=False), texts(1500, 5)),
+    "hard texts": (Settings(), texts(1500, 5)),
     "vectors": (Settings(), vectors(1200, 6)),
     "log": (
         Settings(likelihood="template"),

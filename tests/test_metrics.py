@@ -98,7 +98,7 @@ def scrape(server: HealthServer) -> dict[str, float]:
 
 def test_every_metric_is_served(server: HealthServer, metrics: Metrics, clock: Clock) -> None:
     metrics.update({})
-    metrics.update(COUNTERS, adapted=(40.5, 320.0))
+    metrics.update(COUNTERS)
     metrics.lags = (PartitionLag("news", 0, 250, 12.5), PartitionLag("news", 1, 3, None))
     metrics.rejected("not_json")
     metrics.rejected("not_json")
@@ -140,8 +140,6 @@ def test_every_metric_is_served(server: HealthServer, metrics: Metrics, clock: C
         "streamdp_lag_records[1][news]": 3,
         "streamdp_lag_seconds[0][news]": 12.5,
         "streamdp_lag_seconds[1][news]": None,
-        "streamdp_concentration": 40.5,
-        "streamdp_decay_scale": 320.0,
         "streamdp_clusters_live": 7,
         "streamdp_hypotheses": 30,
         "streamdp_undecided_records": 64,

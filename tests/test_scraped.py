@@ -26,7 +26,6 @@ SETTINGS = {
     "snapshot_seconds": "1",
     "refine_every": "512",
     "refine_moves": "512",
-    "adapt": "true",
     "retain": "3000",
     "alert": "http://127.0.0.1:9/",  # where nobody listens
 }

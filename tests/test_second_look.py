@@ -19,7 +19,7 @@ from streamdp.answers.announcer import Announcer
 from streamdp.beam.clusters.places import PLACES, WORTH, Places, find_places
 from streamdp.beam.data.choice import Scores, is_touched
 from streamdp.beam.data.pool import ALIVE
-from streamdp.beam.data.state import Incoming, Output, State, change_clock, prior_at
+from streamdp.beam.data.state import Incoming, Output, State
 from streamdp.beam.looks import review as reviewing
 from streamdp.beam.looks.recent import Recent
 from streamdp.beam.looks.review import MOST_RECORDS, Due, gather_recent, review, run_looks
@@ -31,7 +31,6 @@ from streamdp.kernels.jit import entry
 from streamdp.kernels.rows import made
 from streamdp.offline.fit import fit
 from streamdp.offline.plan import Plan
-from streamdp.priors import DistanceDependent
 from streamdp.records import Final
 from streamdp.scoring.agreement import agreement
 from streamdp.settings import Settings
@@ -43,37 +42,12 @@ PRIORS: dict[str, dict[str, Any]] = {
     "exponential": {"decay_scale": 15.0, "concentration": 2.0, "close_below": 0.0},
     "window": {"decay": "window", "decay_scale": 40.0, "concentration": 2.0},
     "logistic": {"decay": "logistic", "decay_scale": 20.0, "concentration": 2.0, "close_below": 0.0},
-    "adapted": {"decay_scale": 15.0, "concentration": 2.0, "close_below": 0.0},
 }
 
 
 RECORDS = 80
 HARD: dict[str, Any] = {"second_look": 300, "retain": 1500, "concentration": 10.0}
 """Under which records of ``texts(n, 3, 200)`` move."""
-
-
-CHANGE, RATE, CONCENTRATION = 50, 2.5, 0.7
-"""Of the case "adapted": from which record on how fast the clock runs, and what a new cluster weighs."""
-
-
-class Paced:
-    """An exponential decay whose scale, and the concentration, are others from one record on."""
-
-    def __init__(self, before: DistanceDependent) -> None:
-        self.decay, self.before = before.decay, before.concentration
-
-    def places(self, n: int) -> np.ndarray:
-        at = np.arange(n, dtype=np.float64)
-        return at + np.maximum(at - (CHANGE - 1), 0.0) * (RATE - 1.0)
-
-    def log_probability(self, labels: list[int], times: None) -> float:
-        places, total = self.places(len(labels)), 0.0
-        for i, label in enumerate(labels):
-            weights = self.decay(places[i] - places[:i])
-            own = float(weights[np.array(labels[:i]) == label].sum())
-            a = self.before if i < CHANGE else CONCENTRATION
-            total += math.log(own if own > 0.0 else a) - math.log(a + float(weights.sum()))
-        return total
 
 
 class Oracle:
@@ -85,10 +59,6 @@ class Oracle:
         assert held is not None
         self.search, self.batch, self.labels = search, held.batch, held.labels.copy()
         self.prior: Any = build_prior(engine.settings, sparse=True)
-        self.places = np.arange(len(self.labels), dtype=np.float64)
-        if search.state.clock["rate"][0] == RATE:
-            self.prior = Paced(self.prior)
-            self.places = self.prior.places(len(self.labels))
         family, learned = search.likelihood, search.words.learned
         clusters = 1.0 / (1.0 + math.exp(-learned.counters.evidence) / 1000.0)
         by_cluster, by_token = (
@@ -171,21 +141,14 @@ class Oracle:
         decay = getattr(self.prior, "decay", None)
         if decay is None:
             return float(len(own))
-        here = self.places[own]
+        here = own.astype(np.float64)
         return float(decay(now - here[here < now]).sum()) + float((here == now).sum())
 
 
 def started(name: str, seed: int) -> Oracle:
     settings = Settings(**PRIORS[name], beam=(1, 4)[seed % 2], second_look=0, max_undecided=1)
     engine = Engine(settings)
-    records = texts(RECORDS, seed, 12)
-    engine.advance(records[:CHANGE])
-    search = engine.search
-    assert search is not None
-    if name == "adapted":
-        change_clock(search.state.clock, CHANGE - 1.0, RATE, CONCENTRATION, 0.0)
-        search.model = search.model._replace(prior=prior_at(search.model.prior, search.state.clock))
-    engine.advance(records[CHANGE:])
+    engine.advance(texts(RECORDS, seed, 12))
     return Oracle(engine)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from pathlib import Path
 
 import pytest
@@ -28,16 +27,6 @@ def test_show(learned: Path) -> None:
     assert clusters[0]["words"][0][0] in table
     snapshot = max((learned / "state").glob("snapshot-*"))
     assert parsed(succeed(learned, "show", str(snapshot), "--json")) == clusters
-
-
-def test_what_an_adaptive_stream_has_come_to(tmp_path: Path) -> None:
-    data = b"".join(b"story%d of%d many\n" % (i % 7, i % 7) for i in range(3000))
-    options = ("--file", "-", "--format", "text", "--state", "state", "--adapt")
-    succeed(tmp_path, "consume", *options, stdin=data)
-    table = succeed(tmp_path, "show", "state").decode()
-    assert re.search(
-        r"adapted: concentration \d[\d.]* \(given 60\), decay over \d+ records \(given 400\)", table
-    )
 
 
 @pytest.mark.parametrize("count", [12, 150])

@@ -19,7 +19,7 @@ import numpy as np
 from streamdp.beam.cluster_facts import Facts, clusters_of, facts_of_clusters
 from streamdp.beam.data.members import Expiry, Members
 from streamdp.beam.data.pool import ALIVE, CLOSED, VACANT, Beam, Pool
-from streamdp.beam.data.state import CLOCK, Model, State
+from streamdp.beam.data.state import Model, State
 from streamdp.beam.data.trellis import LINEAGE_BITS, Lineages, Trellis, in_preorder
 from streamdp.beam.growth import SLOTS, new_clusters
 from streamdp.kernels.blocks import blocks_for, places_of
@@ -63,7 +63,6 @@ def facts_of(state: State) -> dict[str, Any]:
         "select": beam.select[:width].copy(),
         "founded": narrow(beam.founded[:width]),
         "leaf": narrow(node[beam.leaf[:width]]),
-        "clock": state.clock.view(np.float64).reshape(len(state.clock), -1).copy(),
         "slots": len(pool.slots),
         "free": runs(pool.slots["next"], int(pool.counters.free)),
         "slot": narrow(used),
@@ -107,8 +106,6 @@ def state_of(facts: Facts, model: Model, likelihood: Likelihood) -> State:
         facts, "announced", 0, int(counters.next_label), len(undecided)
     )
     announced[1, undecided & (size - 1)] = ints_of(facts, "announced_founder", 0, max(seq, 1), len(undecided))
-    clock = reals_of(facts, "clock", (None, len(CLOCK.names or ())))
-    require(2 <= len(clock) <= 1 << 20, "the clock has too few rows, or too many")
     used = np.flatnonzero(pool.state != VACANT)
     return State(
         beam,
@@ -118,7 +115,6 @@ def state_of(facts: Facts, model: Model, likelihood: Likelihood) -> State:
         _members_of(facts, pool, used),
         trellis,
         lineages,
-        np.ascontiguousarray(clock).view(CLOCK).reshape(-1),
         announced[0],
         announced[1],
     )

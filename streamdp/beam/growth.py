@@ -13,7 +13,7 @@ from streamdp.beam.clusters.index import Index
 from streamdp.beam.clusters.sizes import more_classes, new_sizes
 from streamdp.beam.clusters.vectors import VectorClusters
 from streamdp.beam.clusters.words import WordClusters
-from streamdp.beam.data.state import ROWS, Model, State, new_clock
+from streamdp.beam.data.state import Model, State
 from streamdp.beam.data.trellis import LINEAGE_BITS, new_trellis
 from streamdp.errors import Exit, StreamdpError
 from streamdp.kernels.rows import Counters, grown, made, power_of_two
@@ -53,10 +53,9 @@ def new_state(model: Model, likelihood: Likelihood) -> State:
     """The state of a beam before the first record."""
     return made(
         State,
-        {**SIZES, "beam": model.beam, "clock": ROWS},
+        {**SIZES, "beam": model.beam},
         clusters=new_clusters(likelihood),
         trellis=new_trellis(16 * SLOTS),
-        clock=new_clock(getattr(model.prior, "concentration", 0.0)),
     )
 
 

@@ -15,7 +15,7 @@ from streamdp.beam.clusters.beside import VectoredClusters
 from streamdp.beam.clusters.words import WordClusters
 from streamdp.beam.data.choice import Choice, Scores, Walk, WordScores
 from streamdp.beam.data.pool import ALIVE, VACANT
-from streamdp.beam.data.state import COMPLETE, GROW, Model, Output, State, prior_at
+from streamdp.beam.data.state import COMPLETE, GROW, Model, Output, State
 from streamdp.beam.growth import SLOTS, make_room, new_state
 from streamdp.beam.step.advance import Records, advance, score_only, weigh
 from streamdp.encode.batch import Batch
@@ -47,7 +47,7 @@ class BeamSearch:
 
     def __init__(self, model: Model, likelihood: Likelihood, state: State | None = None) -> None:
         self.state = new_state(model, likelihood) if state is None else state
-        self.model = model._replace(prior=prior_at(model.prior, self.state.clock))
+        self.model = model
         self.likelihood = likelihood
         self.scores = made(Scores, NO_SCORES, words=np.zeros(0))
         self._choice = made(Choice, {"beam": model.beam, "columns": 1})

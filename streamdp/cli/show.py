@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from streamdp.cli.errors import say, warn
-from streamdp.cli.status import adapted_line, counted, refined_line
+from streamdp.cli.status import counted, refined_line
 from streamdp.cli.stories import console, story_table
 from streamdp.engine import Engine
 from streamdp.records import SMALL
@@ -129,7 +129,7 @@ def view(header: Header, engine: Engine, top: int, sort: Sort) -> Group:
             f"\n{counted(counts['second_looks'], 'second look')}: {counted(moved, 'record')} moved, "
             f"{counted(merged, 'cluster')} merged, {engine.nats_gained:,.1f} nats won"
         )
-    for line in filter(None, (refined_line(engine), adapted_line(engine))):
+    if line := refined_line(engine):
         text += f"\n{line}"
     text += f"\nlog evidence {engine.log_evidence:,.1f} nats"
     return Group(Text(text), shown, Text("; ".join(below)))

@@ -124,18 +124,6 @@ def refined_line(engine: Engine) -> str:
     )
 
 
-def adapted_line(engine: Engine) -> str:
-    """Concentration and scale of the decay, if they follow the stream."""
-    now = engine.adapted
-    if now is None:
-        return ""
-    unit = "s" if engine.settings.distance == "seconds" else " records"
-    return (
-        f"adapted: concentration {now.concentration:.3g} (given {now.given_concentration:g}), "
-        f"decay over {now.decay_scale:.3g}{unit} (given {now.given_scale:g})"
-    )
-
-
 def lateness_line(lateness: Lateness, refused: int, max_lateness: float) -> str:
     """How many records came out of order, and which --max-lateness would have put them in order."""
     within = [(step, count) for step, count in lateness.within() if step > max_lateness]
@@ -173,7 +161,7 @@ def print_summary(run: Run, seconds: float) -> None:
             warn(doubt)
         if run.engine.kind == "vectors" and run.engine.refined().get("refinements"):
             warn("refinements of vectors may harm clusters that have strays: compare with --refine-every 0")
-        for line in filter(None, (refined_line(run.engine), adapted_line(run.engine))):
+        if line := refined_line(run.engine):
             say(line)
     exceptions = run.reader.exceptions
     if run.reader.joined or exceptions:

@@ -162,10 +162,9 @@ class Measured(Watch):
             self.metrics.doubts = len(engine.doubts()) if due else self.metrics.doubts
         with self._counting as due:
             if due:
-                adapted = engine.adapted
                 counts = {**engine.counters(), **engine.refined(), **engine.levels(), "records": answered}
                 counts["corrections"] = engine.corrections.taken
-                self.metrics.update(counts, None if adapted is None else adapted[:2])
+                self.metrics.update(counts)
         self.metrics.source_up = None if reader.watched is None else reader.watched.up()
         self.metrics.passed(reader.passed)
         self.metrics.skipped(reader.blank)

@@ -89,8 +89,6 @@ WHERE_KNOWN = (
     _gauge("final_lag_records", "Records whose answer was not reported final yet.", key="final_lag"),
     _gauge("held_back_records", "Records held back to restore event-time order.", key="held_back"),
     _gauge("vocabulary_words", "Words in the vocabulary; only for words and categories.", key="words"),
-    _gauge("concentration", "Weight of a new cluster as it is now; only with adapt."),
-    _gauge("decay_scale", "Scale of the decay as it is now, in records or seconds; only with adapt."),
 )
 """What an engine counts or is, where it says so."""
 
@@ -226,17 +224,11 @@ class Metrics:
         self._batch = histogram(BATCH)
         self._advance = histogram(ADVANCE)
 
-    def update(self, counters: Mapping[str, float], adapted: tuple[float, float] | None = None) -> None:
-        """Take the engine's totals and levels as they are; this process began with the first ones.
-
-        ``adapted`` are the current concentration and scale of the decay, where they follow the stream.
-        """
+    def update(self, counters: Mapping[str, float]) -> None:
+        """Take the engine's totals and levels as they are; this process began with the first ones."""
         first = self._first = dict(counters) if self._first is None else self._first
         totals = {key: max(0.0, value - first.get(key, 0)) for key, value in counters.items()}
-        levels = dict(counters)
-        if adapted is not None:
-            levels["concentration"], levels["decay_scale"] = adapted
-        self._figures = totals, levels  # one assignment: a scrape sees all or nothing of it
+        self._figures = totals, dict(counters)  # one assignment: a scrape sees all or nothing of it
 
     def rejected(self, reason: str) -> None:
         """Count a record that could not be used, under a short stable code."""

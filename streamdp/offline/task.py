@@ -11,7 +11,7 @@ import numpy as np
 
 from streamdp.beam.clusters.words import WordClusters
 from streamdp.beam.data.pool import ALIVE
-from streamdp.beam.data.state import State, clocks_at
+from streamdp.beam.data.state import State
 from streamdp.beam.search import BeamSearch
 from streamdp.encode.batch import Batch, Labelled
 from streamdp.encode.encoders import Encoded
@@ -237,11 +237,9 @@ def _frozen_weight(
     """What frozen records weighed together when the first retained one came, under an exponential decay.
 
     The weight of the cluster at the end without that of its retained members; or, where nothing is left of it
-    but rounding, that of records at these places. The scale of ``prior`` is that of now: one of another time
-    is a clock's that ran at another pace.
+    but rounding, that of records at these places.
     """
-    clock = clocks_at(state.clock, positions)
-    past = (float(state.beam.counters.now) - clock) / float(state.clock["rate"][0])
+    past = float(state.beam.counters.now) - positions
     weight = float(state.pool.weight[slot] * state.beam.counters.scale)
     left = weight - float(prior.decay(past[members]).sum())
     since = float(prior.decay(past[0]))

@@ -26,7 +26,6 @@ def rounded(value: float, digits: int) -> float | None:
 def counted(engine: Engine) -> dict[str, Any]:
     """What the engine counts."""
     counts, levels, refined = engine.counters(), engine.levels(), engine.refined()
-    adapted = engine.adapted
     return {
         "kind": engine.kind,
         "records": engine.seq,
@@ -36,9 +35,6 @@ def counted(engine: Engine) -> dict[str, Any]:
         "not_final": int(levels.get("final_lag", 0)),
         "moved": counts.get("records_moved", 0),
         "refined": refined if refined.get("refinements") else None,
-        "adapted": None
-        if adapted is None
-        else {"concentration": adapted.concentration, "decay_scale": adapted.decay_scale},
     }
 
 

@@ -78,11 +78,6 @@ class Prior(ABC):
     concentration: float
 
     @property
-    def adapts(self) -> bool:
-        """Whether concentration and scale can follow a stream."""
-        return False
-
-    @property
     def most_clusters(self) -> int | None:
         """How many clusters there can be; None where there is no limit."""
         return None

@@ -103,11 +103,6 @@ class DistanceDependent(Prior):
             raise ValueError(f"close_below must be at least 0 and below 1, not {self.close_below!r}")
 
     @property
-    def adapts(self) -> bool:
-        """Whether the decay is one whose scale is learned: the exponential one."""
-        return self.decay.memoryless
-
-    @property
     def least(self) -> float:
         """What an open cluster of a stream has weighed at all times, or it would have closed."""
         return 1.0 if self.decay.sharp else self.close_below

@@ -10,7 +10,6 @@ import msgspec
 import numpy as np
 
 from streamdp.beam.data.state import FREQUENT_POSTINGS, MAX_SLACK, REVIEW_EVERY, TRIAL_NATS, Model
-from streamdp.beam.looks.adapt import LEAST
 from streamdp.errors import ConfigError
 from streamdp.likelihoods import (
     BagFamily,
@@ -235,16 +234,6 @@ def looks_back(settings: Settings, prior: Prior) -> bool:
     """Whether a stream may look back: that is wanted, and it is known what the prior says of moves."""
     known = prior.exchangeable or by_distance(prior) is not None
     return known and settings.second_look > 0 and settings.retain > 0
-
-
-def check_adapt(settings: Settings, prior: Prior, sparse: bool) -> None:
-    """Raise ConfigError where concentration and scale of the decay cannot follow the stream."""
-    if not sparse:
-        raise ConfigError("adapt is for texts: evidence about vectors is no evidence about their clusters")
-    if not prior.adapts:
-        raise ConfigError("adapt is for the distance-dependent prior with an exponential decay")
-    if settings.retain < LEAST:
-        raise ConfigError(f"adapt looks at the records that are retained: retain must be at least {LEAST}")
 
 
 def _named(settings: Settings) -> str:

@@ -25,7 +25,6 @@ from streamdp.settings.assemble import (
     build_likelihood,
     build_model,
     build_prior,
-    check_adapt,
     is_sparse,
     looks_back,
     second_look_of,
@@ -72,10 +71,7 @@ class Blueprint:
 
     def prior_for(self, sparse: bool) -> Prior:
         """The prior, of words or of vectors. Raises ConfigError."""
-        prior = build_prior(self.settings, sparse) if self.prior is None else self.prior
-        if self.settings.adapt:
-            check_adapt(self.settings, prior, sparse)
-        return prior
+        return build_prior(self.settings, sparse) if self.prior is None else self.prior
 
     def likelihood_for(self, moments: Moments | None) -> Likelihood:
         """The family; ``moments`` are those of the vectors, None for words. Raises ConfigError."""

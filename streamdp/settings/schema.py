@@ -223,9 +223,6 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     close_below: Annotated[
         Discount, _model("weight below which a smoothly decaying cluster closes, 0 for never")
     ] = 1e-3
-    adapt: Annotated[bool, _model("let concentration and decay scale follow a stream of texts, slowly")] = (
-        False
-    )
     base_concentration: Annotated[
         Positive | None, _model("pull of clusters' words towards the shared base (b1)")
     ] = None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,7 +12,6 @@ from streamdp.answers.announcer import Announcer
 from streamdp.answers.describe import Candidate, Census
 from streamdp.beam.data.state import REVIEW_EVERY, Output
 from streamdp.beam.facts import facts_of
-from streamdp.beam.looks.adapt import Adapted
 from streamdp.beam.looks.review import MOST_RECORDS
 from streamdp.beam.search import NO_FOUNDERS, BeamSearch
 from streamdp.encode.batch import Labelled
@@ -24,7 +22,7 @@ from streamdp.encode.word_encoder import WordEncoder
 from streamdp.kernels.packed import pack_all, unpack_all
 from streamdp.kernels.sound import require
 from streamdp.likelihoods.base import Moments
-from streamdp.priors import Exponential, by_distance
+from streamdp.priors import by_distance
 from streamdp.records import Answers, ClusterSummary, Kind, Record, Reject
 from streamdp.records.columns import Texts, times_of
 from streamdp.settings.blueprint import Blueprint
@@ -193,7 +191,6 @@ class BeamStream(Stream):
         if seq % REVIEW_EVERY == 0:
             self.stage("looks")
             self._look_back(search, answers)
-            self._looks.adapt(search)
         if words is not None and seq % EVICT_EVERY == 0 and words.wants_eviction():
             search.forget_words(words.evict(search.held_words(), seq - self.settings.retain))
         self.stage("encode")
@@ -320,11 +317,6 @@ class BeamStream(Stream):
         """Prequential log evidence in nats."""
         return 0.0 if self._search is None else self._search.log_evidence
 
-    @property
-    def adapted(self) -> Adapted | None:
-        """Concentration and scale of the decay as they are now; None where they do not follow the stream."""
-        return self._looks.adapted(self._search)
-
     def refined(self) -> dict[str, float]:
         """What refinements have come to."""
         return self._looks.passes.counters() if self._looks.passes else {}
@@ -334,10 +326,7 @@ class BeamStream(Stream):
         held, encoder, search = self.retained.collect(), self.intake.encoder, self._search
         if held is None or encoder is None or search is None:
             return None
-        prior, now = self.intake.blueprint.prior_for(search.sparse), self.adapted
-        if self._looks.adaptive is not None and now is not None:
-            decay = Exponential(now.decay_scale)
-            prior = replace(self._looks.adaptive, concentration=now.concentration, decay=decay)
+        prior = self.intake.blueprint.prior_for(search.sparse)
         from streamdp.offline.task import Stream as Refinable
 
         since, fixed = self.announcer.open_from(search.seq), self.corrections.fixed(held.first, held.labels)

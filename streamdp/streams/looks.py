@@ -9,7 +9,6 @@ import numpy as np
 
 from streamdp.answers.announcer import Announcer
 from streamdp.beam.data.state import REVIEW_EVERY, Output
-from streamdp.beam.looks.adapt import Adapted, adapt, adapted
 from streamdp.beam.looks.parting import part
 from streamdp.beam.looks.review import MOST_RECORDS, Due, coming_of_age, decide, review
 from streamdp.beam.looks.scales import are_shown, due_at, follow
@@ -17,7 +16,6 @@ from streamdp.beam.search import BeamSearch
 from streamdp.kernels.packed import pack
 from streamdp.likelihoods import VectorFamily
 from streamdp.likelihoods.base import Moments
-from streamdp.priors import DistanceDependent, by_distance
 from streamdp.settings.blueprint import Blueprint
 from streamdp.settings.schema import Settings
 from streamdp.streams.corrections import Corrections, newest_labels
@@ -30,7 +28,7 @@ NO_RECORDS = np.zeros(0, np.int64)
 
 
 class Looks:
-    """Second looks at words, what clusters of vectors show of the prior, refinements, adaptation.
+    """Second looks at words, what clusters of vectors show of the prior, and refinements.
 
     Parameters
     ----------
@@ -56,8 +54,6 @@ class Looks:
         self._age = 0
         self.began: VectorFamily | None = None
         """The family of vectors as the first records suggested it; None where its parameters stay."""
-        self.adaptive: DistanceDependent | None = None
-        """The prior as the settings have it; None where its parameters stay."""
         self.passes: Passes | None = None
         if settings.refine_every:  # imported where it is asked for: it is a seventh of the package
             from streamdp.offline.passes import Passes
@@ -71,8 +67,6 @@ class Looks:
             self._announcer.ledger.begin_vectors()
         looks = self._age or self.passes or self.began
         self._announcer.open_for = self._settings.retain if looks else 0
-        if self._settings.adapt and search.sparse:
-            self.adaptive = by_distance(blueprint.prior_for(sparse=True))
 
     def back(
         self, search: BeamSearch, refinable: Callable[[], Refinable | None], *, with_events: bool, last: bool
@@ -107,15 +101,6 @@ class Looks:
             since = self._announcer.open_from(search.seq)
             due = Due(NO_RECORDS, 0, since, MOST_RECORDS, last, *self._corrections.stays())
             yield from follow(search, *held, due, self.began, with_events=with_events)
-
-    def adapt(self, search: BeamSearch) -> None:
-        """Let concentration and decay take a step, where they follow the stream."""
-        if self.adaptive is not None:
-            adapt(search, self.adaptive, *self._announcer.retained.newest())
-
-    def adapted(self, search: BeamSearch | None) -> Adapted | None:
-        """Concentration and scale of the decay as they are now; None where they do not follow the stream."""
-        return adapted(search, self.adaptive) if self.adaptive and search else None
 
     def learned(self, search: BeamSearch | None) -> dict[str, Any] | None:
         """The parameters of a search's likelihood that follow its clusters, packed; None where none do."""

@@ -12,7 +12,6 @@ import numpy as np
 
 from streamdp.answers.announcer import Announcer
 from streamdp.answers.describe import Candidate, Census, described
-from streamdp.beam.looks.adapt import Adapted
 from streamdp.beam.search import BeamSearch
 from streamdp.encode.order import Ready, ReorderBuffer
 from streamdp.kernels.sound import require
@@ -316,11 +315,6 @@ class Stream(ABC):
     @property
     def search(self) -> BeamSearch | None:
         """The beam, once it has begun."""
-        return None
-
-    @property
-    def adapted(self) -> Adapted | None:
-        """Concentration and scale of the decay as they are now; None where they do not follow the stream."""
         return None
 
     def refined(self) -> dict[str, float]:

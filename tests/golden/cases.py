@@ -144,7 +144,6 @@ GOLDEN: dict[str, Golden] = _of_cases() | {
     "texts embedded": Golden({"embed": "golden.cases:topics_of"}, "texts"),
     "texts final only": Golden({"max_lateness": 2.0}, "texts", final_only=True),
     "texts corrected": Golden({"beam": 4, "base_concentration": 30.0}, "texts", corrected=True),
-    "texts adapting": Golden({"adapt": True, "concentration": 10.0}, "texts"),
     "texts refined": Golden(
         {"refine_every": 512, "retain": 1024, "refine_moves": 2000, "beam": 4, "second_look": 200},
         "texts",

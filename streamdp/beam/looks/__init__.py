@@ -1,1 +1,1 @@
-"""Looking back: second looks at records and clusters, moves that refinements found, adaptation."""
+"""Looking back: second looks at records and clusters and moves that refinements found."""

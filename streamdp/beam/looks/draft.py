@@ -91,7 +91,7 @@ class Draft:
         self._state = search.state._replace(
             pool=pool._replace(slots=slots, weight=weight), beam=beam._replace(founded=beam.founded.copy())
         )
-        same = {name: getattr(recent, name) for name in ("first", "position", "time", "founding")}
+        same = {name: getattr(recent, name) for name in ("first", "position", "time")}
         sizes = {"records": len(recent.slot), "slots": room}
         self._recent = made(Recent, sizes, slot=self._before.copy(), **same)
         gather(self._prior, self._state, self._recent)

@@ -33,9 +33,8 @@ class Recent(NamedTuple):
 
     first: int
     slot: Annotated[np.ndarray, ints("records")]
-    position: Annotated[np.ndarray, reals("records")]  # on the clock that distance is measured on
+    position: Annotated[np.ndarray, reals("records")]  # in the unit of distance
     time: Annotated[np.ndarray, reals("records")]
-    founding: Annotated[np.ndarray, reals("records")]  # the concentration when the record came
     next: Annotated[np.ndarray, ints("records", fill=-1)]  # the next record of the cluster
     before: Annotated[np.ndarray, ints("records", fill=-1)]  # the one before
     weight: Annotated[
@@ -292,7 +291,7 @@ def _stay_by_distance(prior: DistanceDependentTerms, state: State, recent: Recen
             break
         total, product = _times(total, product, max(1.0 - f / recent.weight[later], LEAST_FACTOR))
         later = recent.next[later]
-    return math.log(weight / recent.founding[m]) - total - math.log(product)
+    return math.log(weight / prior.concentration) - total - math.log(product)
 
 
 @ratio_of_joining.of(DistanceDependentTerms)
@@ -304,7 +303,7 @@ def _join_by_distance(
     while p > m:
         f = decay_weight(prior.decay, recent.position[p] - here)
         if whole and recent.before[p] < 0:
-            total += math.log(max(f, LEAST_WEIGHT) / recent.founding[p])
+            total += math.log(max(f, LEAST_WEIGHT) / prior.concentration)
         elif f > FAR * recent.weight[p] and recent.weight[p] > 0.0:
             total, product = _times(total, product, 1.0 + f / recent.weight[p])
         p = recent.before[p]
@@ -312,7 +311,7 @@ def _join_by_distance(
     if p < 0 and whole:
         return total  # it would be the founder
     weight = _weight_after(prior.decay, recent, slot, p, here)
-    return total + math.log(max(weight, LEAST_WEIGHT) / recent.founding[m])
+    return total + math.log(max(weight, LEAST_WEIGHT) / prior.concentration)
 
 
 @ratio_of_union.of(DistanceDependentTerms)
@@ -341,7 +340,7 @@ def _union_by_distance(
         weight = _weight_after(prior.decay, recent, other, last, recent.position[m])
         founds = recent.before[m] < 0 and (own == small or whole)
         if founds:
-            total += math.log(max(weight, LEAST_WEIGHT) / recent.founding[m])
+            total += math.log(max(weight, LEAST_WEIGHT) / prior.concentration)
         elif weight > FAR * recent.weight[m] and recent.weight[m] > 0.0:
             total, product = _times(total, product, 1.0 + weight / recent.weight[m])
     return total + math.log(product)

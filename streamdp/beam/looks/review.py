@@ -9,7 +9,7 @@ import numpy as np
 
 from streamdp.beam.clusters.places import Places
 from streamdp.beam.data.pool import ALIVE
-from streamdp.beam.data.state import GROW, REVIEW_EVERY, Incoming, Output, clocks_at, concentrations_at
+from streamdp.beam.data.state import GROW, REVIEW_EVERY, Incoming, Output
 from streamdp.beam.looks.rearrange import keep_head
 from streamdp.beam.looks.recent import Recent, find_slots, gather
 from streamdp.beam.looks.second_look import Chosen, look_again
@@ -119,15 +119,13 @@ def gather_recent(search: BeamSearch, first: int, batch: Batch, labels: np.ndarr
     if not by_records:
         assert batch.times is not None
         position = np.array(batch.times, np.float64)
-    clock = state.clock
     recent = made(
         Recent,
         {"records": batch.size, "slots": len(pool.state)},
         first=first,
         slot=slot,
-        position=clocks_at(clock, position),
+        position=position,
         time=np.zeros(batch.size) if batch.times is None else np.array(batch.times, np.float64),
-        founding=concentrations_at(clock, position),
     )
     gather(prior, state, recent)
     return recent

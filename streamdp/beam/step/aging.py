@@ -16,7 +16,7 @@ import numpy as np
 
 from streamdp.beam.data.members import drop_member, push_member, set_expiry
 from streamdp.beam.data.pool import ALIVE, holds_slot
-from streamdp.beam.data.state import Incoming, Model, Output, State, clock_at
+from streamdp.beam.data.state import Incoming, Model, Output, State
 from streamdp.beam.step.closing import change_weight, close_slot
 from streamdp.beam.step.clusters import rescale
 from streamdp.kernels.jit import generic, kernel
@@ -90,8 +90,8 @@ def _age(decay: Any, close_below: float, state: State, out: Output, now: float) 
 
 
 @kernel
-def _position(prior: DistanceDependentTerms, state: State, record: Incoming) -> float:
-    return clock_at(state.clock, np.float64(record.seq) if prior.by_records else record.time)
+def _position(prior: DistanceDependentTerms, record: Incoming) -> float:
+    return np.float64(record.seq) if prior.by_records else record.time
 
 
 @retires.of(DistanceDependentTerms)
@@ -180,7 +180,7 @@ def _as_it_is(prior: Any, state: State, record: Incoming) -> float:
 def _weigh_by_distance(
     prior: DistanceDependentTerms, model: Model, state: State, slot: int, record: Incoming
 ) -> None:
-    _add_member(prior.decay, state, slot, _position(prior, state, record))
+    _add_member(prior.decay, state, slot, _position(prior, record))
 
 
 @weigh_united.of(DistanceDependentTerms)
@@ -192,12 +192,12 @@ def _unite_weights(prior: DistanceDependentTerms, model: Model, state: State, sl
 def _weigh_without(
     prior: DistanceDependentTerms, model: Model, state: State, slot: int, record: Incoming
 ) -> None:
-    _take_member(prior.decay, state, slot, _position(prior, state, record))
+    _take_member(prior.decay, state, slot, _position(prior, record))
 
 
 @begin_record.of(DistanceDependentTerms)
 def _fade(prior: DistanceDependentTerms, model: Model, state: State, out: Output, record: Incoming) -> None:
-    now = _position(prior, state, record)
+    now = _position(prior, record)
     if record.seq == 0:
         state.beam.counters.now = now
     _age(prior.decay, prior.close_below, state, out, now)
@@ -206,7 +206,7 @@ def _fade(prior: DistanceDependentTerms, model: Model, state: State, out: Output
 
 @scale_at.of(DistanceDependentTerms)
 def _faded_scale(prior: DistanceDependentTerms, state: State, record: Incoming) -> float:
-    return _scale_after(prior.decay, state, _position(prior, state, record))
+    return _scale_after(prior.decay, state, _position(prior, record))
 
 
 @generic

@@ -68,8 +68,7 @@ function doubts(found) {
 }
 
 function foot(s) {
-  const lines = [...(s.chosen || [])];
-  if (s.adapted) lines.push(`adapted: concentration ${s.adapted.concentration.toPrecision(3)}, decay over ${s.adapted.decay_scale.toPrecision(3)}`);
+  const lines = s.chosen || [];
   const key = lines.join("\n");
   const foot = $("foot");
   if (foot.dataset.key === key) return;
