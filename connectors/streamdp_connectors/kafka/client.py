@@ -54,7 +54,8 @@ def one_line(error: Exception) -> str:
     return " ".join(str(error).split()) or type(error).__name__
 
 
-def _passing(error: ConnectorError) -> ConnectorError:
+def passing(error: ConnectorError) -> ConnectorError:
+    """An error that may end by itself, so that ``patiently`` asks again."""
     error.passing = True
     return error
 
@@ -64,13 +65,16 @@ T = TypeVar("T")
 
 def patiently(ask: Callable[[], T], seconds: float) -> T:
     """What ``ask`` returns: it is asked again while a broker is away, for so many seconds in all."""
-    deadline = time.monotonic() + seconds
+    deadline, reported = time.monotonic() + seconds, False
     while True:
         try:
             return ask()
         except ConnectorError as error:
             if not error.passing or time.monotonic() + _PAUSE >= deadline:
                 raise
+            if not reported and seconds > _SILENT:
+                reported = True
+                _log.warning("%s; trying for %g s", error, seconds)
         time.sleep(_PAUSE)
 
 
@@ -124,7 +128,7 @@ class Broker(NamedTuple):
             found = consumer.partitions_for_topic(topic)
         except self.kafka.errors.KafkaError as error:
             what = f"cannot ask {self.bootstrap} for topic {topic}: {one_line(error)}"
-            raise _passing(self.failure(what, Exit.UNAVAILABLE)) from None
+            raise passing(self.failure(what, Exit.UNAVAILABLE)) from None
         if not found:
             near = difflib.get_close_matches(topic, internals.topics_heard_of(consumer), n=1)
             hint = f" (there is {near[0]})" if near else ""
@@ -143,6 +147,8 @@ class Broker(NamedTuple):
             named = kafka.admin.ConfigResource(kafka.admin.ConfigResourceType.TOPIC, topic)
             (found,) = admin.describe_configs([named], config_filter="all")["topic"].values()
             return int(found["max.message.bytes"]["value"])
+        except kafka.errors.RetriableError as error:
+            raise self.unreachable(error) from None
         except (kafka.errors.KafkaError, KeyError, TypeError, ValueError) as error:
             _log.info("topic %s does not say how large a record may be: %s", topic, one_line(error))
             return USUAL_LIMIT
@@ -157,7 +163,7 @@ class Broker(NamedTuple):
     def unreachable(self, error: Exception) -> ConnectorError:
         """The error of a broker that does not answer."""
         what = f"no Kafka broker answers at {self.bootstrap} within {self.timeout:g} s ({one_line(error)})"
-        return _passing(self.failure(what, Exit.UNAVAILABLE))
+        return passing(self.failure(what, Exit.UNAVAILABLE))
 
     def broken(self, what: str, error: Exception) -> ConnectorError:
         """The error of a broker that answers with a refusal."""
@@ -198,7 +204,8 @@ class Broker(NamedTuple):
             except (ValueError, TypeError, AssertionError, OSError) as error:
                 raise failure(f"cannot set up Kafka at {bootstrap}: {one_line(error)}", Exit.USAGE) from None
             if not trouble.passing or time.monotonic() + _PAUSE >= deadline:
-                raise failure(trouble.message, Exit.UNAVAILABLE)
+                gone = failure(trouble.message, Exit.UNAVAILABLE)
+                raise passing(gone) if trouble.passing else gone
             if not reported and self.timeout > _SILENT:
                 reported = True
                 _log.warning("%s; trying for %g s", trouble.message, self.timeout)

@@ -94,7 +94,8 @@ class Delivery:
         )
         written = 0 if resume is None else max([resume["out_seq"], *(n + 1 for n in tail.checksums)])
         offset = resume["offset"] if resume is not None and tail.known else tail.end
-        self._topics[topic] = Topic(epoch, written, offset, self._broker.largest_batch(topic), tail.ids)
+        largest = patiently(lambda: self._broker.largest_batch(topic), self._patience)
+        self._topics[topic] = Topic(epoch, written, offset, largest, tail.ids)
         return self._topics[topic], tail
 
     def put(self, topic: str, entry: Entry) -> None:

@@ -15,7 +15,7 @@ import msgspec
 from streamdp.errors import Exit
 from streamdp_connectors.kafka import internals
 from streamdp_connectors.kafka.batches import Entry, batches, room
-from streamdp_connectors.kafka.client import Broker, one_line
+from streamdp_connectors.kafka.client import Broker, one_line, passing
 from streamdp_connectors.kafka.log import Ids, ids_of
 from streamdp_connectors.protocol import SinkError
 
@@ -291,7 +291,7 @@ class Transactions:
             who = f"the transaction coordinator of {self._broker.bootstrap}"
             what = f"{who} does not answer within {timeout:g} s"
             how = "see transaction.state.log.replication.factor, or set transactional.id.prefix=none"
-            raise SinkError(f"{what}: {how}", Exit.UNAVAILABLE) from None
+            raise passing(SinkError(f"{what}: {how}", Exit.UNAVAILABLE)) from None
         except errors.RetriableError as error:
             internals.abandon(producer)
             raise self._broker.unreachable(error) from None
