@@ -16,11 +16,13 @@ from streamdp_connectors.kafka.client import Broker, Options, patiently
 from streamdp_connectors.kafka.output import (
     FencedError,
     Load,
+    StuckError,
     Tail,
     Topic,
     Transactions,
     checksum,
     read_tail,
+    readable,
 )
 from streamdp_connectors.protocol import SinkError
 
@@ -32,6 +34,8 @@ _LEAVE = 2.0  # for what is on its way when it is given up: after a signal there
 _LOOK_EVERY = 0.2
 _INTERVAL = 0.05  # seconds from one transaction to the next
 _PAUSE = 0.5  # before trying again
+_QUIET = 3.0  # seconds without an answer, after which it is seen whether the last ones can be read
+_QUIET_MOST = 60.0  # from one such look to the next
 _TRIES = 10
 _SHOWN = 300  # characters of an id or a position
 
@@ -89,9 +93,7 @@ class Delivery:
 
         Everything before the topic's ``offset`` has been delivered.
         """
-        tail = patiently(
-            lambda: read_tail(topic, self._broker, resume, anew, self._partition), self._patience
-        )
+        tail = patiently(lambda: self._read(topic, resume, anew=anew), self._patience)
         written = 0 if resume is None else max([resume["out_seq"], *(n + 1 for n in tail.checksums)])
         offset = resume["offset"] if resume is not None and tail.known else tail.end
         largest = patiently(lambda: self._broker.largest_batch(topic), self._patience)
@@ -192,17 +194,22 @@ class Delivery:
 
     def _run(self) -> None:
         last = 0.0
+        quiet: float | None = None
         while True:
             with self._changed:
-                self._changed.wait_for(lambda: self._queued or self._closing or self._failed)
-                if not self._queued or self._failed:
+                self._changed.wait_for(lambda: self._queued or self._closing or self._failed, quiet)
+                if self._failed or (self._closing and not self._queued):
                     return
             time.sleep(max(0.0, last + _INTERVAL - time.monotonic()))
             with self._changed:
                 load, self._queued = self._queued, {}
             last = time.monotonic()
             try:
-                self._deliver(load)
+                if load:
+                    self._deliver(load)
+                    quiet = _QUIET if self._transactions.transactional else None
+                else:
+                    quiet = None if self._settled() else min(2 * (quiet or _QUIET), _QUIET_MOST)
             except Exception as error:
                 with self._changed:
                     self._error, self._failed = error, True
@@ -237,6 +244,42 @@ class Delivery:
         for topic, entries in load.items():
             self._topics[topic].written = entries[-1].number + 1
 
+    def _settled(self) -> bool:
+        """Whether all that was delivered can be read; what is held back is let go for the next look."""
+        try:
+            stuck = [
+                topic
+                for topic, place in self._topics.items()
+                if not readable(topic, self._broker, place.offset, self._partition)
+            ]
+        except SinkError as error:
+            _log.info("%s", error)
+            return False
+        if stuck:
+            _log.info(
+                "topic %s cannot be read to its end, though a transaction has ended", " and ".join(stuck)
+            )
+            try:
+                self._transactions.settle(stuck)
+            except FencedError:
+                return True  # the run that has replaced this one sees to it
+            except SinkError as error:
+                _log.info("%s", error)
+                self._without_what_is_there({}, fenced=False)
+        return not stuck
+
+    def _read(
+        self, topic: str, resume: Mapping[str, Any] | None, *, anew: bool = False, settle: bool = True
+    ) -> Tail:
+        """What was written after ``resume``; with ``settle``, what holds it back is let go."""
+        try:
+            return read_tail(topic, self._broker, resume, anew, self._partition)
+        except StuckError:
+            if not settle or resume is None or not self._transactions.transactional:
+                raise
+            self._transactions.settle([topic])
+            return read_tail(topic, self._broker, resume, anew, self._partition)
+
     def _too_large(self, load: Load) -> str:
         """Which answer is larger than its topic takes, and what to do."""
         topic, entry = max(
@@ -262,7 +305,7 @@ class Delivery:
         while True:
             try:
                 if fenced:
-                    self._compare(load)
+                    self._compare(load, settle=False)
                 self._transactions.reopen()
                 return self._compare(load)
             except FencedError:
@@ -273,13 +316,13 @@ class Delivery:
                 if self._failed:
                     raise
 
-    def _compare(self, load: Load) -> Load:
+    def _compare(self, load: Load, *, settle: bool = True) -> Load:
         left: Load = {}
         for topic, place in self._topics.items():
             entries = load.get(topic, [])
             written = {"epoch": place.epoch, "out_seq": place.written, "offset": place.offset}
             resume = {**written, **place.ids.plain()}
-            found = read_tail(topic, self._broker, resume, partition=self._partition).checksums
+            found = self._read(topic, resume, settle=settle).checksums
             ours = {entry.number: checksum(entry.value) for entry in entries}
             foreign = [number for number, of in found.items() if ours.get(number) not in of]
             if foreign:

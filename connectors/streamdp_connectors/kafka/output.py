@@ -6,7 +6,7 @@ import contextlib
 import hashlib
 import logging
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -76,6 +76,18 @@ def read_tail(
         return tail
 
 
+def readable(topic: str, broker: Broker, offset: int, partition: int) -> bool:
+    """Whether no open transaction holds back what was committed before an offset. Raises SinkError."""
+    at = broker.kafka.TopicPartition(topic, partition)
+    with broker.asked(f"cannot read topic {topic}"):
+        consumer = broker.consumer()
+        try:
+            end = consumer.end_offsets([at], timeout_ms=int(1000 * broker.timeout))[at]
+        finally:
+            consumer.close()
+        return end >= offset or _bounds(broker, at)[1] < offset  # as in a topic made anew
+
+
 def made_anew(topic: str, before: Ids, now: Ids, bootstrap: str) -> str:
     """The message for an output topic that only has the name of the one before."""
     what = f"topic {topic} is not the one that the state has written to: {before.against(now, bootstrap)}"
@@ -129,9 +141,8 @@ def _records(broker: Broker, at: Any, begin: int, end: int) -> Iterator[Any]:
                 what = (
                     f"topic {at.topic} at {bootstrap} cannot be read to its end, {end}, but to {reached} only"
                 )
-                raise SinkError(
-                    f"{what}: another producer may have left a transaction open there", Exit.UNAVAILABLE
-                )
+                why = "another producer may have left a transaction open there"
+                raise passing(StuckError(f"{what}: {why}", Exit.UNAVAILABLE))
     finally:
         consumer.close()
 
@@ -146,6 +157,10 @@ def _note(tail: Tail, record: Any, resume: Mapping[str, Any]) -> None:
     if epoch == resume["epoch"] and out_seq >= resume["out_seq"]:
         tail.checksums.setdefault(out_seq, set()).add(checksum(record.value or b""))
         tail.marks.extend(marks)
+
+
+class StuckError(SinkError):
+    """A transaction is open in an output, and what follows cannot be read."""
 
 
 class FencedError(SinkError):
@@ -217,11 +232,7 @@ class Transactions:
             if self.transactional:
                 producer.begin_transaction()
             for topic, entries in load.items():
-                at = self._at(topic)
-                if not internals.partitions_heard_of(producer, topic):
-                    producer.partitions_for(topic)
-                if self.transactional:
-                    internals.join_transaction(producer, at)
+                at = self._join(topic)
                 most = min(size, room(topics[topic].largest, ()))
                 for records, count in batches(entries, topics[topic].epoch, most):
                     futures += internals.hand_over(
@@ -236,11 +247,40 @@ class Transactions:
                 if before.differ(now):
                     raise SinkError(made_anew(topic, before, now, self._broker.bootstrap), Exit.BAD_DATA)
         except self._kafka.errors.KafkaError as error:
-            cause = (internals.cause_of_abort(producer) if self.transactional else None) or error
-            if isinstance(cause, self._fencing()):
-                raise FencedError(one_line(cause), Exit.CANNOT_CREATE) from None
-            raise cause from None
+            raise self._cause(error) from None
         return {topic: internals.offset_after(producer, self._at(topic)) for topic in load}
+
+    def settle(self, topics: Iterable[str]) -> None:
+        """Let outputs be read where a transaction has ended, and its broker holds it open. Raises SinkError.
+
+        A broker that finds a partition without a leader takes it for deleted, and calls the transaction
+        complete without its marker (KAFKA-20734). The marker of an empty one serves instead. It commits,
+        since what is held may be delivered answers; what else there is is found by who reads it then.
+        """
+        with self._broker.asked("cannot end a transaction"):
+            try:
+                self._producer.begin_transaction()
+                for topic in topics:
+                    self._join(topic)
+                self._commit()
+            except self._kafka.errors.KafkaError as error:
+                raise self._cause(error) from None
+
+    def _join(self, topic: str) -> Any:
+        """Make the partition part of the transaction, if there is one, and return it."""
+        at = self._at(topic)
+        if not internals.partitions_heard_of(self._producer, topic):
+            self._producer.partitions_for(topic)
+        if self.transactional:
+            internals.join_transaction(self._producer, at)
+        return at
+
+    def _cause(self, error: Exception) -> Exception:
+        """What ended a transaction: FencedError where that was another producer of this name."""
+        cause = (internals.cause_of_abort(self._producer) if self.transactional else None) or error
+        if isinstance(cause, self._fencing()):
+            return FencedError(one_line(cause), Exit.CANNOT_CREATE)
+        return cause
 
     def _at(self, topic: str) -> Any:
         return self._kafka.TopicPartition(topic, self._partition)
