@@ -1,4 +1,4 @@
-"""Vectors read side by side: what kernels read is what the decoder reads, and the answers are the same."""
+"""Vectors read side by side: they are what the decoder reads, and the answers are the same."""
 
 from __future__ import annotations
 
@@ -134,6 +134,52 @@ def test_numbers_are_read_to_the_last_bit(numbers: list[float], data: st.DataObj
     assert repr(found) == repr(expected)
 
 
+@few
+@given(st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=9, max_size=9), st.data())
+def test_numbers_of_a_table_are_read_to_the_last_bit(numbers: list[float], data: st.DataObject) -> None:
+    blank = st.sampled_from(["", " "])
+    cells = [data.draw(blank) + written(data, number) + data.draw(blank) for number in numbers]
+    lines = [",".join(cells[i : i + 3]).encode() for i in range(0, 9, 3)]
+    decoder = Decoder("csv", header="abc")
+    found = all_of(TextReader(decoder).read(raws_of(lines)))
+    assert repr(found) == repr([decoder.decode(raw) for raw in raws_of(lines)])
+
+
+@pytest.mark.parametrize(
+    ("header", "rows"),
+    [
+        ("a", [b"1", b"-2.5e-3", b" 7"]),
+        (["time", "a", "b"], [b"1700000000,1,2", b"1700000001500,0.1,-0.0", b"1700000002.5,3,4e5"]),
+        (["a", "time", "b"], [b"1,2024-05-01 10:00:00,2", b"3,2024-05-01T10:00:00+02:00,4", b"5,,6"]),
+        (["source", "a", "id", "cluster"], ["ü,1,x,red".encode(), b",2,,", b"a b,3,z\\,9"]),
+    ],
+)
+def test_plain_rows_are_read_at_once(header: str, rows: list[bytes], monkeypatch: pytest.MonkeyPatch) -> None:
+    decoder = Decoder("csv", header=header, keep=KEEP)
+    expected = [decoder.decode(raw) for raw in raws_of(rows)]
+    monkeypatch.setattr(Decoder, "parts", lambda *_: pytest.fail("the rows were read one by one"))
+    assert repr(all_of(TextReader(decoder).read(raws_of(rows)))) == repr(expected)
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        *(b"", b"1", b"1,2,3", b"1,", b",", b"1,x", b"nan,1", b"1,1e999", b"1_0,2", b'"1",2', b"1,2\n"),
+        *(b"1,\xff", b"1 2,3", b"0x1,2", b"1\x00,2", b"\xd9\xa3,1", b"1,inf", b"(1),2", b"1j,2", b"1d5,2"),
+        *(b"1;2,3", b"1 ,2"),
+    ],
+)
+@pytest.mark.parametrize("delimiter", [",", "\t"])
+def test_a_row_that_is_not_plain_is_read_as_the_decoder_reads_it(odd: bytes, delimiter: str) -> None:
+    decoder = Decoder("csv" if delimiter == "," else "tsv", header="ab")
+    cut = delimiter.encode()
+    lines = [b"1,2".replace(b",", cut), odd.replace(b",", cut), b"0.5,3".replace(b",", cut)]
+    for given_lines in (lines, lines[1:], lines[1:2]):
+        raws = raws_of(given_lines)
+        found = all_of(TextReader(decoder).read(raws))
+        assert repr(found) == repr([decoder.decode(raw) for raw in raws])
+
+
 @pytest.mark.parametrize("seed", range(4))
 def test_numbers_between_two_doubles_go_to_the_nearer(seed: int) -> None:
     """Digits that end just before, at and behind the middle of two doubles, which plain sums get wrong."""
@@ -147,9 +193,12 @@ def test_numbers_between_two_doubles_go_to_the_nearer(seed: int) -> None:
         digits = str(whole // 10)
         texts.append(f"{digits[:2]}.{digits[2:]}e{exponent + len(digits) - 1}")
     lines = [f'{{"vector":[{",".join(texts[i : i + 8])}]}}'.encode() for i in range(0, len(texts), 8)]
-    found = TextReader(Decoder("jsonl")).read(raws_of(lines))
-    assert isinstance(found, Texts)
-    assert bits(found.columns.vectors.ravel().tolist()) == bits(list(map(float, texts)))
+    rows = [",".join(texts[i : i + 8]).encode() for i in range(0, len(texts), 8)]
+    table = Decoder("csv", header="abcdefgh")
+    for decoder, given_lines in ((Decoder("jsonl"), lines), (table, rows)):
+        found = TextReader(decoder).read(raws_of(given_lines))
+        assert isinstance(found, Texts)
+        assert bits(found.columns.vectors.ravel().tolist()) == bits(list(map(float, texts)))
 
 
 def test_slices_and_choices_hold_the_same_records() -> None:

@@ -136,10 +136,6 @@ def _as_read(settings: Settings, values: list[Value]) -> Texts | list[Record | R
     decoder = decoder_of(settings, "log" if settings.of_lines else "jsonl")
     if decoder.log is not None:
         return LogReader(decoder, decoder.log, decoder.decode).read(_raws(lines), together=True)
-    if not text:
-        table = decoder_of(settings, "csv")
-        table.header = "ab"
-        TextReader(table).read(_raws([b"1,2"]))
     return TextReader(decoder).read(_raws(lines))
 
 

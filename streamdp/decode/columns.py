@@ -5,14 +5,42 @@ from __future__ import annotations
 import csv
 import math
 from collections.abc import Sequence
+from typing import NamedTuple
 
-from streamdp.decode.fields import Fields, Parts, RefusedError, nothing_of, number_cell, text_value, time_cell
+import numpy as np
+
+from streamdp.decode.fields import (
+    LONGEST_ID,
+    Fields,
+    Parts,
+    RefusedError,
+    in_seconds,
+    nothing_of,
+    number_cell,
+    plain_float,
+    text_value,
+    time_cell,
+)
 
 DELIMITERS = {"csv": ",", "tsv": "\t", "ssv": ";"}
 """What separates two cells."""
 
 TRUTH = "cluster"
 """The column in which prepared data sets hold the known answer; it never becomes a feature."""
+
+
+_ODD = bytes([*range(0x20), 0x22, 0x7F])
+"""What no plain row holds: control characters, and the quotation mark."""
+
+
+class Rows(NamedTuple):
+    """Rows of numbers side by side."""
+
+    features: tuple[str, ...]
+    vectors: np.ndarray  # float64[n, features]
+    times: Sequence[float | None]
+    ids: Sequence[str | None]
+    kept: Sequence[Sequence[str] | None]  # of each kept field; None where the table has no such column
 
 
 class Columns:
@@ -55,18 +83,6 @@ class Columns:
         if self._text is None and not self._features:
             raise ValueError(f"the CSV header has neither a column {fields.text!r} nor one for a feature")
 
-    @property
-    def roles(self) -> list[str]:
-        """What the cells of a row are for: time, id, kept, feature, text, or nothing."""
-        found = [""] * len(self.header)
-        for role, at in (("time", self._time), ("id", self._id), ("text", self._text)):
-            if at is not None:
-                found[at] = role
-        for role, cells in (("kept", self._keep), ("feature", self._features if self._text is None else ())):
-            for _, at in cells:
-                found[at] = role
-        return found
-
     def read(self, data: bytes) -> Parts:
         """Return the value, time, id and kept cells; raises RefusedError or UnicodeDecodeError."""
         text = data.decode()
@@ -93,6 +109,45 @@ class Columns:
         identity = None if self._id is None else row[self._id] or None
         return value, time, identity, {name: row[i] for name, i in self._keep} if fields.keep else None
 
+    def read_all(self, lines: Sequence[bytes]) -> Rows | None:
+        """The same of rows of numbers that are plain, side by side; None where one is not, or is refused."""
+        if self._text is not None or self._categories is not None or self._fields.comma:
+            return None
+        delimiter, joined = self._delimiter.encode(), b"".join(lines)
+        odd, cuts = _ODD.replace(delimiter, b""), len(self.header) - 1
+        if len(joined.translate(None, odd)) < len(joined) or not all(lines):
+            return None
+        if any(line.count(delimiter) != cuts for line in lines):
+            return None
+        try:
+            texts = [line.decode() for line in lines]
+            used = [at for _, at in self._features]
+            vectors = np.loadtxt(texts, delimiter=self._delimiter, comments=None, usecols=used, ndmin=2)
+            others = [at for at in (self._time, self._date, self._id) if at is not None]
+            last = max([*others, *(at for _, at in self._keep)], default=-1)
+            rows = [text.split(self._delimiter, last + 1) for text in texts] if last >= 0 else []
+            times = [None] * len(texts) if self._time is None else self._times(rows, self._time)
+        except (ValueError, RefusedError):
+            return None
+        ids = [None] * len(texts) if self._id is None else [row[self._id] or None for row in rows]
+        if len(vectors) < len(texts) or not np.isfinite(vectors).all() or _longest(ids) > LONGEST_ID // 4:
+            return None
+        at = dict(self._keep)
+        kept = [[row[at[name]] for row in rows] if name in at else None for name in self._fields.keep]
+        return Rows(tuple(name for name, _ in self._features), vectors, times, ids, kept)
+
+    def _times(self, rows: Sequence[list[str]], at: int) -> list[float | None]:
+        """The times of rows; raises RefusedError."""
+        fields = self._fields
+        if self._date is None and fields.form is None:  # nearly always all of them are numbers, or none is
+            try:
+                seconds: list[float | None] = [in_seconds(plain_float(row[at]), fields.unit) for row in rows]
+                if np.isfinite(np.array(seconds, float)).all():
+                    return seconds
+            except ValueError:
+                pass
+        return [self._time_of(row[at], row) for row in rows]
+
     def _time_of(self, cell: str, row: list[str]) -> float | None:
         """The time of a row, its date from a column of its own if there is one."""
         date, fields = "" if self._date is None else row[self._date].strip(), self._fields
@@ -109,6 +164,10 @@ class Columns:
         except ValueError:
             pass
         return {name: number_cell(row[i], name, self._fields.comma) for name, i in self._features}
+
+
+def _longest(ids: Sequence[str | None]) -> int:
+    return max((len(each) for each in ids if each is not None), default=0)
 
 
 def parse_row(text: str, delimiter: str = ",") -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Literal, get_args
 
-from streamdp.decode.columns import DELIMITERS, Columns
+from streamdp.decode.columns import DELIMITERS, Columns, Rows
 from streamdp.decode.fields import LONGEST_ID, Fields, Parts, RefusedError, Unit, check_id, text_value
 from streamdp.decode.log import Line, LogLines
 from streamdp.decode.objects import CategoryObjects, Objects
@@ -120,11 +120,6 @@ class Decoder:
         named = None if self._categories is None else self._categories.all
         self._columns = Columns(names, self.fields, DELIMITERS[self.format], named)
 
-    @property
-    def roles(self) -> list[str]:
-        """Of a table, what the cells of a row are for (see :class:`Columns`)."""
-        return [] if self._columns is None else self._columns.roles
-
     def decode_all(self, raw: Raw) -> list[Record | Reject]:
         """Decode all records of an event: several of OpenTelemetry, or none; of any other format one."""
         return [self.decode(raw)] if self._otlp is None else self._otlp.read(raw)
@@ -159,6 +154,12 @@ class Decoder:
                 assert isinstance(reject, Reject)
                 found.append(reject)
         return found
+
+    def rows(self, raws: Raws) -> Rows | None:
+        """Rows of a table of numbers, side by side; None where an event is another, or is refused."""
+        if self._columns is None or raws.refused or max(map(len, raws.data), default=0) > self.max_bytes:
+            return None
+        return self._columns.read_all(raws.data)
 
     def _check_size(self, data: bytes, refused: str) -> None:
         if refused:

@@ -68,8 +68,6 @@ class Fields:
         self.unit: Unit = unit
         self.zone = checked_zone(zone)
         self.form, self.date, self.comma = form, date, comma
-        self.plain = form is None and date is None and zone is None and not comma
-        """Whether numbers and times are written as kernels read them."""
         self.text, self.vector, self.features, self.time, self.id = text, vector, features, time, id
         self.values = (text, vector, features)
         self.roles = (*self.values, time, id)
