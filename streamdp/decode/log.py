@@ -91,6 +91,8 @@ class LogLines:
         self.numbers = 0
         """Columns of numbers behind the time."""
         self._second: Written | None = None
+        self._readers: dict[str, HeadReader] = {}
+        """How heads are read, by the expression of their times."""
         self._joins = True
         self._places: dict[object, Place] = {}
         self.overdue: list[Line] = []
@@ -111,6 +113,7 @@ class LogLines:
         if way is None or not found:
             return "no times are found at the beginning of its lines: each is a message"
         self.written = way
+        self._readers.clear()
         rest = [(match.string, match.end()) for match in found]
         again = [text[_blank_end(text, at) :] for text, at in rest]
         second = next(self._behind(again), None)
@@ -162,9 +165,11 @@ class LogLines:
 
     def heads(self, written: Written | None) -> HeadReader:
         """How what is before messages is read, where times are written so."""
-        if written is None:
-            return head_reader(None)
-        return head_reader(HeadForm(written, self._second, self._columns, self.numbers))
+        way = "" if written is None else written.pattern.pattern
+        if way not in self._readers:
+            form = None if written is None else HeadForm(written, self._second, self._columns, self.numbers)
+            self._readers[way] = head_reader(form)
+        return self._readers[way]
 
     def reading(self) -> tuple[HeadReader, bool, str | None]:
         """How ordinary lines are read: their heads, whether these hold a time, and in which zone.
@@ -282,6 +287,8 @@ class LogLines:
 
     def head(self, text: str, written: Written, arrival: float, zone: str | None = None) -> Head | None:
         """What is before the message; None where that is no time. ``zone`` is used where none was given."""
+        if written.pattern.match(text) is None:  # of a container's lines most ways of writing are none
+            return None
         heads = self.heads(written)
         found = heads.pattern.match(text)
         time = None if found is None else moment_of(found.group(*heads.times), arrival, self._zone or zone)

@@ -7,7 +7,6 @@ it reads, whatever a line holds.
 from __future__ import annotations
 
 import re
-from functools import lru_cache
 from typing import NamedTuple
 
 from streamdp.decode.log_times import PARTS, Written
@@ -79,7 +78,6 @@ class HeadReader(NamedTuple):
         return next(filter(None, levels), None), next(filter(None, components), None)
 
 
-@lru_cache(maxsize=64)
 def head_reader(form: HeadForm | None) -> HeadReader:
     """How heads of a form are read; None: lines have none."""
     head = "" if form is None else _head(form)
