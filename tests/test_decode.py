@@ -1,3 +1,4 @@
+import csv
 import json
 import math
 from typing import Any
@@ -6,7 +7,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from streamdp.decode.columns import parse_row
 from streamdp.decode.decoder import REASONS, Decoder
+from streamdp.decode.fields import RefusedError
 from streamdp.records import FieldNames, Raw, Record, Reject
 
 POSITION = {"file": "x", "line": 3}
@@ -272,6 +275,20 @@ def test_csv_with_text() -> None:
         (b"1,\xff,2,3,4", "not_utf8"),
     ]:
         assert reason(decoder, row) == expected, row
+
+
+@given(st.text('ab ,;\t"\r\n\0é', max_size=9))
+@example("")
+@example(",")
+def test_cells_are_those_of_the_module_csv(text: str) -> None:
+    try:
+        expected: list[str] | None = next(csv.reader([text], strict=True)) if text else []
+    except csv.Error:
+        expected = None
+    try:
+        assert parse_row(text) == expected
+    except RefusedError:
+        assert expected is None
 
 
 def test_csv_with_numbers() -> None:
