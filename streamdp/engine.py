@@ -20,7 +20,7 @@ from streamdp.beam.search import BeamSearch
 from streamdp.encode.batch import Labelled
 from streamdp.encode.embedding import load_embedding
 from streamdp.encode.encoders import Encoder, check_order, order_of, tokenizer_of
-from streamdp.encode.order import Lateness, Ready, ReorderBuffer
+from streamdp.encode.order import Lateness, Ready, ReorderBuffer, placed
 from streamdp.encode.rows import Rows
 from streamdp.likelihoods.base import Likelihood, Moments
 from streamdp.lines.holes import Past
@@ -39,7 +39,7 @@ from streamdp.story.story import Stories
 from streamdp.streams.beam import BeamStream
 from streamdp.streams.corrections import Corrections
 from streamdp.streams.erasing import erase
-from streamdp.streams.front import receive, receive_texts
+from streamdp.streams.front import receive
 from streamdp.streams.stream import Stream
 from streamdp.streams.templates import TemplateStream
 from streamdp.streams.told import doubts_of, stories
@@ -107,14 +107,13 @@ class Engine(OneThreadAtATime, but=("advance", "score", "search")):
         >>> [a.cluster for a in engine.advance(["storm over the coast", "coast storm"]).assignments]
         [0, 0]
         """
-        answers = Answers(Lines(), [], [])
-        if type(records) is Texts:  # quicker to ask than ``isinstance``
-            with self._lock:
-                receive_texts(self._stream, records, answers)
-            return answers
-        given = records if type(records) is list else [*rows_of(records)]  # which may wait for other threads
+        answers, given = Answers(Lines(), [], []), records
+        if not isinstance(given, Texts | list):
+            given = [*rows_of(given)]  # which may wait for other threads
         with self._lock:
-            receive(self._stream, all_plain(given, self._order.arrivals, self._rows.read), answers)
+            if not isinstance(given, Texts):
+                given = Texts.of(all_plain(given, self._order.arrivals, self._rows.read))
+            receive(self._stream, given, answers)
         return answers
 
     def finish(self) -> Answers:
@@ -132,7 +131,7 @@ class Engine(OneThreadAtATime, but=("advance", "score", "search")):
         answers = Answers(Lines(), [], [])
         ready: Ready = []
         self._order.drain(ready)
-        self._stream.advance(ready, answers)
+        self._stream.advance(*placed(ready), answers)
         return answers
 
     def score(self, records: Iterable[Record | Reject | Value] | Texts, first: int = 0) -> Answers:

@@ -18,9 +18,11 @@ import numpy as np
 from streamdp.beam.data.state import REVIEW_EVERY
 from streamdp.beam.looks.review import slots_of
 from streamdp.beam.search import BeamSearch
+from streamdp.encode.encoders import Encoder
 from streamdp.encode.rows import Rows
 from streamdp.engine import Engine
 from streamdp.records import Answers, Assignment, Record, Reject, Value, all_plain
+from streamdp.records.columns import Texts
 from streamdp.records.frames import rows_of
 from streamdp.settings import ConfigError, Settings
 from streamdp.settings.assemble import distance_prior, is_sparse
@@ -93,24 +95,20 @@ class Shard:
         """
         # answers are told apart by their positions, which records may share: give each its own
         own = [
-            msgspec.structs.replace(record, position={**record.position})
-            if isinstance(record, Record)
-            else record
-            for record in records
+            msgspec.structs.replace(record, position={"record": i}) if isinstance(record, Record) else record
+            for i, record in enumerate(records)
         ]
         answers = self.engine.advance(own)
         if self.engine.kind == "vectors":
             raise ConfigError("shards are for texts and categories")
         parts = {
-            id(line.position): line.cluster * self._shards + self._number
+            line.position["record"]: line.cluster * self._shards + self._number
             for line in answers.lines
             if isinstance(line, Assignment) and not line.revision
         }
         return [
-            msgspec.structs.replace(record, part=parts.get(id(mine.position)))
-            if isinstance(record, Record)
-            else record
-            for record, mine in zip(records, own, strict=True)
+            msgspec.structs.replace(record, part=parts.get(i)) if isinstance(record, Record) else record
+            for i, record in enumerate(records)
         ]
 
 
@@ -139,16 +137,24 @@ class _Joining(BeamStream):
         )  # where a part goes depends on the latest ``retain``, in any batches
         self.lasts: dict[int, int] = {}
 
-    def _run(self, answers: Answers) -> None:
-        first, coming = self.seq, [record for _, record in self.intake.pending]
-        super()._run(answers)
-        seqs = {record.part: first + i for i, record in enumerate(coming) if record.part is not None}
-        self.lasts.update(seqs)
+    def _absorb(
+        self,
+        search: BeamSearch,
+        encoder: Encoder,
+        records: Texts,
+        times: np.ndarray,
+        answers: Answers,
+    ) -> None:
+        first = self.seq
+        super()._absorb(search, encoder, records, times, answers)
+        self.lasts.update(
+            {record.part: first + i for i, record in enumerate(records) if record.part is not None}
+        )
         if self.seq % REVIEW_EVERY == 0:
             oldest = self.seq - self.settings.retain
             self.lasts = {part: seq for part, seq in self.lasts.items() if seq >= oldest}
 
-    def decided(self, search: BeamSearch, records: Sequence[Record]) -> np.ndarray:
+    def decided(self, search: BeamSearch, records: Texts) -> np.ndarray:
         """Where the last record of each part is: its place in the batch, or its cluster's founder."""
         first, retain = search.seq, self.settings.retain
         decided, places = np.full(len(records), -1), dict[int, int]()

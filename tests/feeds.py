@@ -11,8 +11,10 @@ import msgspec
 import numpy as np
 
 from benchmarks.drifting import demo_stream
+from streamdp.encode.encoders import Encoder
 from streamdp.engine import Engine
 from streamdp.records import Answers, Assignment, Event, Final, Record, Reject
+from streamdp.records.columns import Texts
 from streamdp.records.raws import Raws
 from streamdp.settings import Settings
 
@@ -226,3 +228,9 @@ def raws_of(lines: Sequence[bytes], path: str = "in", *, first: int = 1, arrival
     raws.places = list(range(first, first + len(lines)))
     raws.arrivals = [arrival] * len(lines)
     return raws
+
+
+def encoded(encoder: Encoder, records: Sequence[Record]) -> list[Reject | None]:
+    """Append records to the batch of an encoder, or say of each why it cannot be clustered."""
+    refused = dict(encoder.add(Texts.of(records)))
+    return [refused.get(i) for i in range(len(records))]

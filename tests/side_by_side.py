@@ -11,15 +11,15 @@ from streamdp.decode.decoder import Decoder
 from streamdp.decode.texts import TextReader
 from streamdp.engine import Engine
 from streamdp.records import Record, Reject
-from streamdp.records.columns import Texts, times_of
+from streamdp.records.columns import Texts
 from streamdp.settings import Settings
 
 KEEP = ("source", "n")
 
 
-def all_of(found: Texts | list[Record | Reject]) -> list[Record | Reject]:
+def all_of(found: Texts) -> list[Record | Reject]:
     """What was read, one by one."""
-    return found.all() if isinstance(found, Texts) else found
+    return found.all()
 
 
 def check_read_as_decoded(decoder: Decoder, reader: TextReader, usual: bytes, line: bytes) -> None:
@@ -35,7 +35,7 @@ def check_parts(texts: Texts | list[Record | Reject]) -> None:
     assert list(texts[1:4][1:]) == whole[2:4]
     assert list(texts.take(np.array([0, 2, 3]))) == [whole[0], whole[2], whole[3]]
     assert list(texts[1:].take(np.array([0, 2]))) == [whole[1], whole[3]]
-    assert times_of(texts) == times_of(whole)
+    assert texts.times() == [record.time for record in whole]
     parts = [each for at in range(0, len(texts), 2) for each in texts[at : at + 2].all()]
     assert list(map(repr, parts)) == list(map(repr, texts.all()))
 

@@ -10,6 +10,7 @@ import msgspec
 import numpy as np
 import pytest
 from algebra import add, empty, log_predictive
+from feeds import encoded
 from hypothesis import given
 from hypothesis import settings as few
 from hypothesis import strategies as st
@@ -47,9 +48,9 @@ def events(n: int, seed: int = 0, lacking: float = 0.2) -> list[dict[str, Any]]:
     return found
 
 
-def encoded(encoder: CategoryEncoder, records: list[Any]) -> Any:
+def batch_of(encoder: CategoryEncoder, records: list[Any]) -> Any:
     """The batch of records that none is refused of."""
-    assert not any(encoder.add_all([Record(value, {}) for value in records]))
+    assert not any(encoded(encoder, [Record(value, {}) for value in records]))
     return encoder.take(np.zeros(len(records)))
 
 
@@ -57,7 +58,7 @@ def beam_over(records: list[Any]) -> tuple[BeamSearch, CategoryEncoder]:
     """A greedy beam that has taken records in."""
     plan = Blueprint(Settings(likelihood="categorical", beam=1, prior="crp"))
     beam, encoder = plan.search(None), CategoryEncoder(Vocabulary(1000))
-    batch = encoded(encoder, records)
+    batch = batch_of(encoder, records)
     beam.ensure_words(encoder.vocabulary.unknown + 1)
     for _ in beam.run(batch):
         pass
@@ -115,7 +116,7 @@ def test_a_field_that_is_missing_counts_for_nothing() -> None:
     statistics, family = empty(Categorical()), Categorical()
     base = family.measure(learned)
     for record in records:
-        x = encoded(encoder, [record])
+        x = batch_of(encoder, [record])
         add(family, statistics, (x.words, x.counts))
     country = (np.array([0, ids["country"], ids["country=de"]]), np.ones(3, int))
     # 3 of the 3 records that have a country; beta (1 + 1) of prior mass, of which 3 / (3 + 1) is for it
@@ -134,7 +135,7 @@ def test_an_unknown_field_says_nothing() -> None:
 
 def test_learned_as_by_a_stream() -> None:
     beam, encoder = beam_over(events(80))
-    batch = encoded(encoder, events(80))
+    batch = batch_of(encoder, events(80))
     again, found = learned_from_records(batch.offsets, batch.words), beam.words.learned
     size = len(encoder.vocabulary.words)
     for name in ("counts", "field", "values"):
@@ -234,14 +235,14 @@ def test_a_set_is_fitted_and_a_stream_begins_there() -> None:
 
 def test_names_and_values_with_signs_are_kept_apart() -> None:
     encoder = CategoryEncoder(Vocabulary(100))
-    batch = encoded(encoder, [{"a=b": "c"}, {"a": "b=c"}, {"a\\": "=c"}, {"a": ""}])
+    batch = batch_of(encoder, [{"a=b": "c"}, {"a": "b=c"}, {"a\\": "=c"}, {"a": ""}])
     assert len(set(batch.words.tolist())) == len(encoder.vocabulary) == 8
     assert encoder.sizes(batch).tolist() == [1, 1, 1, 1]
 
 
 def test_a_full_vocabulary_leaves_new_values_out() -> None:
     encoder = CategoryEncoder(Vocabulary(4))
-    found = encoder.add_all([Record({"a": "x"}, {}), Record({"a": "y"}, {}), Record({"a": "z"}, {})])
+    found = encoded(encoder, [Record({"a": "x"}, {}), Record({"a": "y"}, {}), Record({"a": "z"}, {})])
     assert [None if each is None else each.reason for each in found] == [None, "empty", "empty"]
     assert encoder.vocabulary.dropped == 2
 

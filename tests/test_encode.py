@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import numpy as np
 import pytest
-from feeds import headlines, record, texts, vectors
+from feeds import encoded, headlines, record, texts, vectors
 
 from streamdp.encode.encoders import choose_encoder
 from streamdp.encode.vector_encoder import VectorEncoder
@@ -45,7 +45,7 @@ def test_the_settings_or_the_first_record_choose_the_encoder(
 def test_a_short_text_is_no_empty_one(text: str) -> None:
     encoder = choose_encoder(record("a text", 1), Settings(), None)
     assert not isinstance(encoder, Reject)
-    assert encoder.add(record(text, 2)) is None
+    assert encoded(encoder, [record(text, 2)]) == [None]
 
 
 def test_named_features_keep_the_order_of_their_names() -> None:

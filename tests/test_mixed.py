@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 from commands import assignments, fail, succeed
+from feeds import encoded
 from hypothesis import given
 from hypothesis import settings as few
 from hypothesis import strategies as st
@@ -141,7 +142,7 @@ def made(value: Any) -> Record:
 
 def words_of(encoder: CategoryEncoder, records: Sequence[Any]) -> list[list[tuple[str, int]]]:
     """The bags of records, none of which is refused."""
-    assert not any(encoder.add_all([made(value) for value in records]))
+    assert not any(encoded(encoder, [made(value) for value in records]))
     encoder.learn()
     batch, words = encoder.take(np.zeros(len(records))), encoder.vocabulary.words
     rows = [slice(*batch.offsets[i : i + 2]) for i in range(batch.size)]
@@ -170,7 +171,7 @@ def test_what_a_record_is_made_into() -> None:
         [("", 1), ("amount", 1), ("amount=20..", 1)],
         [("", 1), ("title", 1), ("title=lost", 1)],
     ]
-    assert encoder.add_all([made(some), made({"body": "again"})]) == [None, None]
+    assert encoded(encoder, [made(some), made({"body": "again"})]) == [None, None]
     assert encoder.sizes(encoder.take(np.zeros(2))).tolist() == [6, 1]
     scoring = encoder.for_scoring()
     assert scoring.add(made({"title": "lost things here"})) is None
@@ -199,7 +200,7 @@ def test_records_that_are_refused(value: Any, reason: str, detail: str) -> None:
         encoder = encoder_of()
         if not waits:
             words_of(encoder, tickets(20))
-        found = encoder.add(made(value))
+        found = encoded(encoder, [made(value)])[0]
         assert found is not None
         assert found.reason == reason
         assert detail in found.detail

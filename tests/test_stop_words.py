@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 import pytest
 from commands import succeed
-from feeds import record
+from feeds import encoded, record
 
 from streamdp import Engine, Settings
 from streamdp.encode.bags import LONG
@@ -33,7 +33,7 @@ GERMAN = [
 def words_of(engine: Engine, text: str) -> set[str]:
     """Those that the stream counts of a text."""
     encoder = engine._stream.encoder.for_scoring()
-    assert encoder.add(record(text, 0)) is None
+    assert encoded(encoder, [record(text, 0)]) == [None]
     known = [*encoder.words]
     return {known[number] or "" for number in encoder._held[0][1].tolist() if number < len(known)}
 

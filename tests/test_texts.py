@@ -290,16 +290,6 @@ def test_many_pass_as_they_would_one_by_one(times: list[float | None], place: fl
     assert (one.dump(), one.lateness.counts) == (other.dump(), other.lateness.counts)
 
 
-def test_few_events_are_decoded_one_by_one(tmp_path: Path) -> None:
-    path = tmp_path / "in.jsonl"
-    path.write_bytes(b"".join(b'{"text": "storm %d", "id": %d}\n' % (i, i) for i in range(3 * FEW)))
-    reader = Reader(Settings(), Input(file=str(path)))
-    many, few = reader.batch(FEW, 0.0), reader.batch(FEW - 1, 0.0)
-    assert (type(many), type(few)) == (Texts, list)
-    found = [record for record in (*many, *few) if isinstance(record, Record)]
-    assert [(record.value, record.id) for record in found] == [(f"storm {i}", i) for i in range(2 * FEW - 1)]
-
-
 def test_few_and_many_are_answered_alike(tmp_path: Path) -> None:
     path, written = tmp_path / "in.jsonl", []
     path.write_bytes(b"".join(b'{"text": "storm %d of %d", "id": %d}\n' % (i % 5, i, i) for i in range(200)))

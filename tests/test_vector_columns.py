@@ -280,8 +280,7 @@ def test_vectors_are_encoded_side_by_side_as_one_by_one(
         VectorEncoder.like(texts[0], likelihood, normalise=normalise),
         VectorEncoder.like(texts[0], likelihood, normalise=normalise),
     )
-    assert together.is_like(texts)
-    found, expected = together.add_texts(texts), apart.add_all(texts)
+    found, expected = together.add(texts), [*map(apart.add_one, texts)]
     assert found == [(i, reject) for i, reject in enumerate(expected) if reject is not None]
     times = np.zeros(len(rows) - len(found))
     first, second = together.take(times).vectors, apart.take(times).vectors

@@ -114,7 +114,7 @@ def test_a_page_shows_the_same() -> None:
         for at in range(0, N, 100):
             texts = read(reader, lines(repr)[at : at + 100])
             records = texts if together else all_of(texts)  # type: ignore[arg-type]
-            view.taken(records)  # type: ignore[arg-type]
+            view.taken(Texts.of(records))
             view.answered(engine.advance(records), engine.held_back)  # type: ignore[arg-type]
         tick = view.look(engine, 1e9, {})
         table = view.clusters("", "size", True, 0, 50)

@@ -19,6 +19,7 @@ from streamdp.cli.watch import Served, Together, Watch
 from streamdp.engine import Engine
 from streamdp.monitor.stages import STAGES
 from streamdp.records import Answers, Final, Raw, Record, Reject
+from streamdp.records.columns import Texts
 from streamdp.settings import Settings
 from streamdp.settings.places import Input
 
@@ -68,7 +69,7 @@ def test_ages_of_a_batch(served: Served) -> None:
     now = time.time()
     records: list[Record | Reject] = [Reject({}, "not_json", "", b"")]
     records += [Record("storm", {}, arrival=now - 2.0) for _ in range(9)]
-    served.taken(records)
+    served.taken(Texts.of(records))
     lines = [Final(1), assigned(0, time=now - 5000.0, revision=1), assigned(7, time=now - 20.0)]
     served.batch(Answers(lines, [Reject({}, "late", "", b"")], []), 6, 3, 0.1, 0.2)
     assert figures(served, "streamdp_answer_seconds_bucket")['{le="3.0"}'] == 7.0
@@ -86,7 +87,8 @@ def test_an_engine_tells_of_its_stages_by_the_batch() -> None:
     engine = Engine(Settings(beam=2))
     engine.stage = told.append
     engine.advance([f"storm over coast {i}" for i in range(200)])
-    assert told == ["kernel", "announce", "kernel", "encode"]
+    assert told == ["kernel", "announce", "kernel", "encode"] * (len(told) // 4)
+    assert len(told) < 20
     told.clear()
     engine.advance([f"storm over coast {i}" for i in range(REVIEW_EVERY - 200)])
     assert told == ["kernel", "announce", "kernel", "looks", "encode"]

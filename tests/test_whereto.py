@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from feeds import headlines
+from feeds import encoded, headlines
 
 from streamdp.engine import Engine
 from streamdp.records import Reject
@@ -53,7 +53,7 @@ def test_what_a_word_adds_is_the_difference_without_it(engine: Engine) -> None:
         assert engine._stream.encoder is not None
         assert engine.search is not None
         encoder = engine._stream.encoder.for_scoring()
-        encoder.add(headlines(1, 1)[0].__class__(text, {}))
+        encoded(encoder, [headlines(1, 1)[0].__class__(text, {})])
         logs = engine.search.weigh(encoder.take(np.array([engine._order.latest])), slots)[1][0]
         return float(logs[column] - logs[-1])
 
@@ -88,7 +88,7 @@ def test_meaning_is_a_reason_and_words_are_weighed_beside_it() -> None:
         assert engine.search is not None
         assert engine._stream.encoder is not None
         encoder = engine._stream.encoder.for_scoring()
-        encoder.add(headlines(1, 1)[0].__class__(value, {}))  # type: ignore[arg-type]
+        encoded(encoder, [headlines(1, 1)[0].__class__(value, {})])  # type: ignore[arg-type]
         logs = engine.search.weigh(encoder.take(np.array([0.0])), slots)[1][0]
         return float(logs[column] - logs[-1])
 

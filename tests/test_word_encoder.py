@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from feeds import record
+from feeds import encoded, record
 from hypothesis import given
 from hypothesis import settings as limits
 from hypothesis import strategies as st
@@ -89,7 +89,7 @@ class Plain:
 
 def read(encoder: WordEncoder, texts: list[Any]) -> list[list[tuple[int, int]] | str]:
     """What a batch says of each."""
-    outcomes = encoder.add_all([record(text, i) for i, text in enumerate(texts)])
+    outcomes = encoded(encoder, [record(text, i) for i, text in enumerate(texts)])
     batch = encoder.take(np.zeros(outcomes.count(None)))
     assert batch.size == outcomes.count(None)
     bags = iter(
@@ -170,7 +170,7 @@ def test_an_encoder_for_scoring_follows_the_one_that_learns(
     encoder = WordEncoder(Tokenizer(), Vocabulary(1000), stops)
     for learned, scored in turns:
         read(encoder, learned)
-        encoder.for_scoring().add_all([record(text, 0) for text in scored])  # and nobody takes the batch
+        encoded(encoder.for_scoring(), [record(text, 0) for text in scored])  # and nobody takes the batch
         anew = WordEncoder(Tokenizer(), encoder.vocabulary, stops, frozen=True)
         anew.begin_with(encoder.stops)
         assert read(encoder.for_scoring(), scored) == read(anew, scored)
@@ -219,7 +219,7 @@ def test_evicted_words_are_unknown_and_their_ids_and_letters_used_again() -> Non
 
 def test_a_very_long_text_is_refused_before_its_words_are_learned() -> None:
     encoder = WordEncoder(Tokenizer(), Vocabulary(1000))
-    outcome = encoder.add(record("x1 " * 100_001, 1))
+    outcome = encoded(encoder, [record("x1 " * 100_001, 1)])[0]
     assert isinstance(outcome, Reject)
     assert (outcome.reason, len(encoder.vocabulary)) == ("too_many_tokens", 0)
 

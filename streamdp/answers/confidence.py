@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import msgspec
@@ -19,7 +19,6 @@ import numpy as np
 from streamdp.kernels.packed import pack, unpack_all
 from streamdp.kernels.sound import RECORDS, ints_of, narrow, reals_of, require
 from streamdp.ledger.table import to_digits
-from streamdp.records import Record
 from streamdp.records.columns import Texts
 
 LABELS = 5000
@@ -100,7 +99,7 @@ class Confidence:
         first: int,
         answers: np.ndarray,
         revisions: np.ndarray,
-        records: Sequence[Record],
+        records: Texts,
         found: np.ndarray,
     ) -> np.ndarray:
         """``confidence`` and its number of labels, of records from number ``first`` on and of revisions.
@@ -236,20 +235,13 @@ def _cell(classes: Counter[str], probability: float) -> int:
     return kind * len(USUAL[0]) + int(np.searchsorted(LEAST, to_digits(probability), side="right"))
 
 
-def _classes(records: Sequence[Record], field: str | None) -> Iterable[tuple[int, str]]:
+def _classes(records: Texts, field: str | None) -> Iterable[tuple[int, str]]:
     """The classes of the records that have one, by place."""
-    if field is None:
+    if field not in records.keep:
         return
-    if isinstance(records, Texts):
-        if field not in records.keep:
-            return
-        spans = records.columns.kept[:, records.keep.index(field)]
-        which = np.flatnonzero(spans[:, 0] >= 0).tolist()
-        kept = ((i, records.kept(i)) for i in which)
-    else:
-        kept = ((i, record.keep) for i, record in enumerate(records))
-    for i, fields in kept:
-        name = _name((fields or {}).get(field))[:LONGEST]
+    spans = records.columns.kept[:, records.keep.index(field)]
+    for i in np.flatnonzero(spans[:, 0] >= 0).tolist():
+        name = _name((records.kept(i) or {}).get(field))[:LONGEST]
         if name:
             yield i, name
 

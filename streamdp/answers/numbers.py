@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from streamdp.kernels.jit import Bound, entry, kernel
 from streamdp.kernels.rows import new_rows
 from streamdp.ledger.ledger import Ledger
 from streamdp.ledger.table import Table, lasting, move, put, stability, to_digits
-from streamdp.records import Record
+from streamdp.records.columns import Texts
 
 _ROUNDED = ("probability", "new_probability", "log_predictive", "novelty")
 NUMBERS = (*_ROUNDED, "lasting_probability", "stability", "confidence", "confidence_labels")
@@ -80,7 +80,7 @@ class Numbers:
         first: int,
         rows: np.ndarray,
         sizes: np.ndarray,
-        records: Sequence[Record],
+        records: Texts,
         revisions: np.ndarray = NO_REVISIONS,
     ) -> tuple[np.ndarray, np.ndarray]:
         """The numbers of records from number ``first`` on, shape (8, n), by what a search says of them.

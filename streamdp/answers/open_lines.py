@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import repeat
 
 import msgspec
 import numpy as np
@@ -24,9 +25,11 @@ from streamdp.answers.written import (
 )
 from streamdp.kernels.jit import Bound
 from streamdp.kernels.rows import longer, made
-from streamdp.records import Assignment, Final, Lines
-from streamdp.records.columns import Texts
+from streamdp.records import Assignment, Final, Lines, Record
+from streamdp.records.columns import ENCODER, Texts
 from streamdp.settings.memory import AROUND
+
+_encode = ENCODER.encode
 
 Told = Callable[[int, float], tuple[float, float]]
 """Confidence in a cluster at a probability, and its number of labels."""
@@ -82,19 +85,17 @@ class OpenLines:
         templates: Sequence[bytes] = (),
         values: Sequence[bytes] = (),
     ) -> None:
-        """Add the answers to texts, numbered from ``first``.
+        """Add the answers to records, numbered from ``first``.
 
         ``answers`` are the beam's; ``numbers`` what is announced of them, shape (8, n). Of lines of logs,
         ``templates`` and the ``values`` of their holes are as lines have them.
         """
-        framed = texts.source.heads(), texts.keep
-        if framed != self._framed:  # seldom: kernels need not be told of another frame for each batch
-            self._framed, self._frame = framed, _frame_of(*framed)
-        n, columns = len(texts), texts.columns
-        spans = int((columns.ids[:, 1] - columns.ids[:, 0]).sum() + np.diff(columns.kept).sum())
-        beside = len(self._frame.heads) + len(self._frame.names) + 24 * columns.places.shape[1]
+        n = len(texts)
         held, value_ends = _joined(values) if values else (_NOTHING, np.zeros(n, np.int64))
-        lines = self._added(n, spans + n * (beside + columns.kept.shape[1] + BESIDE) + len(held))
+        if texts.objects is None:
+            lines = self._take_over_columns(texts, held, value_ends)
+        else:
+            lines = self._add_written(map(_written, texts.objects, values or repeat(b"")))
         lines["seq"] = np.arange(first, first + n)
         lines["label"], lines["founded"] = answers["label"], answers["founded"]
         lines["link"] = answers["link"] if self._linked else -1
@@ -102,24 +103,46 @@ class OpenLines:
         lines["template"] = self._templates.numbers(templates) if templates else -1
         for name, number in zip(NUMBERS, numbers, strict=True):
             lines[name] = number
-        self._take_over((self._frame, columns, self._open), held, value_ends)
 
-    def add_objects(self, answers: Sequence[Assignment]) -> None:
-        """Add answers that are objects."""
-        parts = [part for answer in answers for part in _given(answer)]
+    def _take_over_columns(self, texts: Texts, values: np.ndarray, ends: np.ndarray) -> np.ndarray:
+        """New lines, with what they have from records that came as columns, and from their ``values``."""
+        framed = texts.source.heads(), texts.keep
+        if framed != self._framed:  # seldom: kernels need not be told of another frame for each batch
+            self._framed, self._frame = framed, _frame_of(*framed)
+        n, columns = len(texts), texts.columns
+        spans = int((columns.ids[:, 1] - columns.ids[:, 0]).sum() + np.diff(columns.kept).sum())
+        beside = len(self._frame.heads) + len(self._frame.names) + 24 * columns.places.shape[1]
+        lines = self._added(n, spans + n * (beside + columns.kept.shape[1] + BESIDE) + len(values))
+        self._take_over((self._frame, columns, self._open), values, ends)
+        return lines
+
+    def _add_written(self, written: Iterable[tuple[bytes, bytes, bytes, bytes]]) -> np.ndarray:
+        """New lines, of which these parts are written: see :func:`_written`."""
+        parts: list[bytes] = []
+        sizes: list[int] = []
+        for name, place, kept, values in written:
+            parts += name + place, kept, values
+            own = 0 if name == _NO_ID else len(name) - _BEFORE_ID
+            sizes.append(AROUND + own + len(kept) + len(values))
         ends = np.cumsum([0, *map(len, parts)])
-        lines = self._added(len(answers), int(ends[-1]))
+        lines = self._added(len(sizes), int(ends[-1]))
         counters = self._open.counters
         ends += counters.written
         self._open.letters[ends[0] : ends[-1]] = np.frombuffer(b"".join(parts), np.uint8)
         counters.written = ends[-1]
         lines["start"], lines["middle"] = ends[:-1:3], ends[1::3]
         lines["kept"], lines["stop"] = ends[2::3], ends[3::3]
+        lines["size"] = sizes
+        return lines
+
+    def add_objects(self, answers: Sequence[Assignment]) -> None:
+        """Add answers that are objects."""
+        params = (b"" if answer.params is msgspec.UNSET else as_values(answer.params) for answer in answers)
+        lines = self._add_written(map(_written, answers, params))
         templates = (answer.template for answer in answers)
         lines["template"] = self._templates.numbers(
             [b"" if template is msgspec.UNSET else as_template(template) for template in templates]
         )
-        lines["size"] = [size_of(answer) for answer in answers]
         lines["seq"], lines["label"] = [a.seq for a in answers], [a.cluster for a in answers]
         lines["founded"], lines["revision"] = [a.new for a in answers], [a.revision for a in answers]
         lines["link"] = [-1 if a.link is None else a.link for a in answers]
@@ -273,6 +296,8 @@ _READ = (
 )
 """What is read of lines, a column at a time: row by row takes four times as long."""
 
+_NO_ID, _BEFORE_ID = b',"id":null', len(b',"id":')
+
 _NOTHING = np.frombuffer(b"", np.uint8)  # of the type that values have, for which one kernel serves
 
 
@@ -338,23 +363,12 @@ def as_values(values: Sequence[str]) -> bytes:
     return b',"params":' + msgspec.json.encode(values)
 
 
-def size_of(answer: Assignment) -> int:
-    """Bytes that an open answer counts for: as lines have its id, kept fields and values of holes."""
-    size = AROUND if answer.id is None else AROUND + len(msgspec.json.encode(answer.id))
-    if answer.keep is answer.params is msgspec.UNSET:
-        return size
-    return size + sum(map(len, _more(answer)))
-
-
-def _given(answer: Assignment) -> tuple[bytes, bytes, bytes]:
-    """What an answer has from its record, written: before the cluster, kept fields, and values of holes."""
-    given = msgspec.json.encode({"id": answer.id, "position": answer.position, "time": answer.time})
-    return b"," + given[1:-1], *_more(answer)
-
-
-def _more(answer: Assignment) -> tuple[bytes, bytes]:
-    kept = b"" if answer.keep is msgspec.UNSET else b',"keep":' + msgspec.json.encode(answer.keep)
-    return kept, b"" if answer.params is msgspec.UNSET else as_values(answer.params)
+def _written(record: Record | Assignment, values: bytes) -> tuple[bytes, bytes, bytes, bytes]:
+    """What a line has from its record: its id; position and time; kept fields; the ``values`` of holes."""
+    place, kept = _encode({"position": record.position, "time": record.time})[1:-1], b""
+    if record.keep is not None and record.keep is not msgspec.UNSET:
+        kept = b',"keep":' + _encode(record.keep)
+    return b',"id":' + _encode(record.id), b"," + place, kept, values
 
 
 def _frame_of(heads: Sequence[bytes], keep: Sequence[str]) -> Frame:

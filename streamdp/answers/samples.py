@@ -10,7 +10,7 @@ import msgspec
 import numpy as np
 
 from streamdp.kernels.sound import require
-from streamdp.records import Assignment, Record, holds_categories
+from streamdp.records import Record, holds_categories
 from streamdp.records.columns import Texts
 
 CLUSTERS = 2_000
@@ -149,12 +149,20 @@ class Samples:
             (seq, label, shown(text)) for label, held in self._held.items() for seq, _, text in held
         )
 
-    def of_records(self, records: Sequence[Record], answers: Sequence[Assignment]) -> list[Joined]:
-        """Records that have joined clusters, as :meth:`extend` takes them."""
-        return [
-            (answer.cluster, (answer.seq, -answer.novelty, self._text_of(record)))
-            for record, answer in zip(records, answers, strict=True)
-        ]
+    def of_columns(
+        self,
+        records: Texts,
+        first: int,
+        labels: np.ndarray,
+        novelties: np.ndarray,
+        which: np.ndarray | None = None,
+    ) -> list[Joined]:
+        """Records numbered from ``first``, as :meth:`extend` takes them; ``which`` of them, all for None."""
+        if records.objects is None:
+            return of_texts(records, first, labels, novelties, which)
+        chosen = range(len(records)) if which is None else which.tolist()
+        given, of_label, typical = records.objects, labels.tolist(), (-novelties).tolist()
+        return [(of_label[i], (first + i, typical[i], self._text_of(given[i]))) for i in chosen]
 
     def extend(self, joined: Iterable[Joined]) -> None:
         """Records have joined clusters."""

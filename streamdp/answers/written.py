@@ -149,6 +149,25 @@ def _put_number(out: np.ndarray, at: int, number: float) -> int:
     return end
 
 
+@kernel
+def _put_given(out: np.ndarray, at: int, frame: Frame, columns: Columns, i: int) -> int:
+    """Write id, position and time of record i."""
+    at = _put_all(out, at, _ID)
+    if columns.ids[i, 0] < 0:
+        at = _put_all(out, at, _NULL)
+    else:
+        at = _put(out, at, columns.data, columns.ids[i, 0], columns.ids[i, 1])
+    at = _put_all(out, at, _POSITION)
+    begin = 0
+    for k in range(columns.places.shape[1]):
+        at = _put(out, at, frame.heads, begin, frame.head_ends[k])
+        at = _put_whole(out, at, columns.places[i, k])
+        begin = frame.head_ends[k]
+    out[at] = 0x7D
+    at = _put_all(out, at + 1, _TIME)
+    return _put_number(out, at, columns.times[i])
+
+
 @entry
 def take_over(frame: Frame, columns: Columns, opened: Open, values: np.ndarray, ends: np.ndarray) -> None:
     """Write down what the lines that were added last have from their records.
@@ -161,20 +180,7 @@ def take_over(frame: Frame, columns: Columns, opened: Open, values: np.ndarray, 
     for i in range(n):
         row = opened.lines[first + i]
         row.start = at
-        at = _put_all(out, at, _ID)
-        if columns.ids[i, 0] < 0:
-            at = _put_all(out, at, _NULL)
-        else:
-            at = _put(out, at, columns.data, columns.ids[i, 0], columns.ids[i, 1])
-        at = _put_all(out, at, _POSITION)
-        begin = 0
-        for k in range(columns.places.shape[1]):
-            at = _put(out, at, frame.heads, begin, frame.head_ends[k])
-            at = _put_whole(out, at, columns.places[i, k])
-            begin = frame.head_ends[k]
-        out[at] = 0x7D
-        at = _put_all(out, at + 1, _TIME)
-        at = _put_number(out, at, columns.times[i])
+        at = _put_given(out, at, frame, columns, i)
         row.middle = at
         row.size = AROUND + columns.ids[i, 1] - columns.ids[i, 0]
         begin, fields = 0, columns.kept.shape[1]

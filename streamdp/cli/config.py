@@ -177,7 +177,7 @@ def _try(
         given.append(first if isinstance(first, Reject) else record)
     in_order = [record for record in given if isinstance(record, Record)]
     sparse = settings.of_lines or is_sparse(settings)
-    encoder, outcomes = encode_all(in_order, None, settings, sparse)
+    encoder, outcomes = encode_all(in_order, settings, sparse)
     taken = [record for record, reject in zip(in_order, outcomes, strict=True) if reject is None]
     answers = iter(outcomes)
     results = [record if isinstance(record, Reject) else next(answers) for record in given]

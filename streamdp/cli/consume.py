@@ -36,7 +36,6 @@ from streamdp.engine import Engine
 from streamdp.errors import Exit
 from streamdp.kernels.compilation import working_time
 from streamdp.records import Answers
-from streamdp.records.columns import Texts
 from streamdp.reports.source import settings_of
 from streamdp.settings import Settings
 from streamdp.settings.alerts import Alerting
@@ -206,7 +205,7 @@ class Run:
                     self.engine.score(records, self.scored) if self.frozen else self.engine.advance(records)
                 )
             )
-            if len(records) >= self.most:
+            if records.came >= self.most:
                 quick = time.monotonic() - began < QUICK
                 self.most = min(2 * self.most, MOST) if quick else BATCH
         elif self._silent():
@@ -219,7 +218,7 @@ class Run:
             self.board.update(self.engine)
         self._rotate()
         if self.snapshots is not None:
-            self.snapshots.read(records.came if isinstance(records, Texts) else len(records))
+            self.snapshots.read(records.came)
             self.snapshots.look()
             if self.snapshots.due:
                 self.snapshot(wait=False)

@@ -17,7 +17,8 @@ from streamdp.cli.watch import LivePage
 from streamdp.demo.stream import DemoRecord, demo_stream
 from streamdp.engine import Engine
 from streamdp.kernels.compilation import working_cpu
-from streamdp.records import Answers, Assignment, Record, Reject
+from streamdp.records import Answers, Assignment, Record
+from streamdp.records.columns import Texts
 from streamdp.scoring.agreement import agreement
 from streamdp.settings import Settings
 from streamdp.settings.places import Serving
@@ -83,11 +84,11 @@ def demo(settings: Settings, records: int, serving: Serving) -> None:
     print(NEXT)
 
 
-def _records(stream: Sequence[DemoRecord], first: int) -> list[Record | Reject]:
-    return [
+def _records(stream: Sequence[DemoRecord], first: int) -> Texts:
+    return Texts.of(
         Record(item.text, {"file": "demo", "line": first + i + 1}, item.time, item.id)
         for i, item in enumerate(stream)
-    ]
+    )
 
 
 def _paced(settings: Settings, records: int, live: LivePage) -> None:

@@ -217,12 +217,9 @@ def _time_in(decoded: Sequence[Record | Reject]) -> float | None:
     return min((time for time in times if time is not None), default=None)
 
 
-def _times_in(found: Texts | Sequence[Record | Reject]) -> np.ndarray:
+def _times_in(found: Texts) -> np.ndarray:
     """The times of the records that have one."""
-    if isinstance(found, Texts):
-        times: np.ndarray = found.columns.times
-    else:
-        times = np.array([each.time for each in found if isinstance(each, Record)], float)
+    times = found.columns.times
     return np.compress(~np.isnan(times), times)
 
 
@@ -413,11 +410,10 @@ class Reader:
 
     def read(self, max_records: int, timeout: float) -> list[Record | Reject]:
         """Read and decode a batch; [] if nothing came in time."""
-        found = self.batch(max_records, timeout)
-        return found.all() if isinstance(found, Texts) else found
+        return self.batch(max_records, timeout).all()
 
-    def batch(self, max_records: int, timeout: float) -> Texts | list[Record | Reject]:
-        """The same, texts side by side where all records are such."""
+    def batch(self, max_records: int, timeout: float) -> Texts:
+        """The same side by side."""
         found = self._batch(max_records, timeout)
         if self._unjudged and found:
             falls, rises = steps(_times_in(found))
@@ -426,7 +422,7 @@ class Reader:
                 raise SourceError(NEWEST_FIRST.format(getattr(self.source, "path", "-")), Exit.BAD_DATA)
         return found
 
-    def _batch(self, max_records: int, timeout: float) -> Texts | list[Record | Reject]:
+    def _batch(self, max_records: int, timeout: float) -> Texts:
         self._stages.enter("fetch")
         found = self.source.read(max(1, max_records // self._each), timeout)
         if isinstance(found, Raws):
@@ -451,15 +447,13 @@ class Reader:
         if self._logs is not None:
             lines = self._lines(self._logs, found, together=not (rejected or self._decoded or self._alone))
             self._stages.enter("other")
-            return lines if isinstance(lines, Texts) else [*rejected, *lines]
+            return Texts.of([*rejected, *lines.all()]) if rejected else lines
         decoded = [record for raw in found for record in self._decode(raw)]
         self._each = -(-len(decoded) // len(found)) or 1 if found else self._each
         self._stages.enter("other")
-        return [*rejected, *decoded]
+        return Texts.of([*rejected, *decoded])
 
-    def _lines(
-        self, logs: LogReader, found: Sequence[Raw], *, together: bool
-    ) -> Texts | list[Record | Reject]:
+    def _lines(self, logs: LogReader, found: Sequence[Raw], *, together: bool) -> Texts:
         """Lines of a log: those that go on with others are counted, exceptions in them are records."""
         if found and self._dated is not None and found[0].position.get("file", "-") not in self._dated.years:
             self._date(self._dated, found[0].position.get("file", "-"))
@@ -470,7 +464,7 @@ class Reader:
         if self._last is not None and ((not found and not self.unfinished) or self.source.at_end):
             told = logs.end(self._last)
             if told:
-                records = [*(records.all() if isinstance(records, Texts) else records), *told]
+                records = Texts.of([*records.all(), *told])
         if not self._doubted and self.joined > DOUBTFUL * self._came and self._came >= FIRST:
             self._doubted = True
             self._say(

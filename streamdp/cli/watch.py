@@ -24,7 +24,7 @@ from streamdp.kernels.compilation import compiling, working_time
 from streamdp.monitor.health import Health, HealthError, HealthServer
 from streamdp.monitor.metrics import Metrics
 from streamdp.monitor.stages import Arrivals, Stages
-from streamdp.records import GAP, Answers, Assignment, Record, Reject
+from streamdp.records import GAP, Answers, Assignment
 from streamdp.records.columns import Texts
 from streamdp.reports.store import PagedStore
 from streamdp.safe_files import warn_of_readers
@@ -62,7 +62,7 @@ class Watch:
     def beat(self, engine: Engine, reader: Reader, answered: int) -> None:
         """Called in every round of the loop; ``answered`` counts the records of this run."""
 
-    def taken(self, records: Texts | list[Record | Reject]) -> None:
+    def taken(self, records: Texts) -> None:
         """A batch was read."""
 
     def batch(self, answers: Answers, answered: int, held_back: int, advance: float, total: float) -> None:
@@ -173,12 +173,10 @@ class Measured(Watch):
             self._looked = now
             self.metrics.lags = reader.lags(time.time())
 
-    def taken(self, records: Texts | list[Record | Reject]) -> None:
+    def taken(self, records: Texts) -> None:
         """Note the arrival of a batch: that of its first record."""
-        first = next((record for record in records if isinstance(record, Record)), None)
-        if first is not None and first.arrival is not None:
-            came = records.came if isinstance(records, Texts) else len(records)
-            self._arrivals.take(came, first.arrival)
+        if len(records) and (arrival := records[0].arrival) is not None:
+            self._arrivals.take(records.came, arrival)
 
     def batch(self, answers: Answers, answered: int, held_back: int, advance: float, total: float) -> None:
         """Report rejects by reason, durations, and ages of the records."""
@@ -327,7 +325,7 @@ class LivePage(Watch):
         """Update pages."""
         self.page.hub.publish(self.page.view.look(engine, time.monotonic(), {"state": "running", **more}))
 
-    def taken(self, records: Texts | list[Record | Reject]) -> None:
+    def taken(self, records: Texts) -> None:
         """Their texts."""
         self.page.view.taken(records)
 

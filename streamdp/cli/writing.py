@@ -23,7 +23,7 @@ from streamdp.cli.board import is_terminal
 from streamdp.cli.lines import lines_for
 from streamdp.cli.reading import Client
 from streamdp.errors import ConfigError, Exit
-from streamdp.records import GAP, Answers, Record, Reject
+from streamdp.records import GAP, Answers, Reject
 from streamdp.records.columns import Texts
 from streamdp.settings import Settings
 from streamdp.settings.places import NOWHERE, Input, Outputs
@@ -287,7 +287,7 @@ class Sinks:
         if self.store is not None:
             self.store.write(answers)
 
-    def taken(self, records: Texts | Sequence[Record | Reject]) -> None:
+    def taken(self, records: Texts) -> None:
         """These were read, and will be answered."""
         if self.store is not None:
             self.store.taken(records)

@@ -36,14 +36,14 @@ class LogReader:
         self.shown: list[Raw] = []
         """The first of these."""
 
-    def read(self, found: Sequence[Raw], *, together: bool) -> Texts | list[Record | Reject]:
+    def read(self, found: Sequence[Raw], *, together: bool) -> Texts:
         """The records that lines hold, and what is refused; ``together`` lets them be side by side."""
         raws = Raws.of(found) if together and not isinstance(found, Raws) else found
         if together and isinstance(raws, Raws) and len(raws):
             places = _partitions(raws)
             if len(places) == 1:
                 return self._together(raws, places.pop())
-        return [record for number, raw in enumerate(found) for _, record in self._one(number, raw)]
+        return Texts.of(record for number, raw in enumerate(found) for _, record in self._one(number, raw))
 
     def end(self, last: Raw) -> list[Record]:
         """Nothing follows the last line for now: the exceptions of traces that are over."""
@@ -62,7 +62,7 @@ class LogReader:
                 self.shown.append(raw)
         return [(number, record) for record in records]
 
-    def _together(self, raws: Raws, place: object) -> Texts | list[Record | Reject]:
+    def _together(self, raws: Raws, place: object) -> Texts:
         """What lines from one place say: of ordinary ones at once, of the others one by one."""
         log, found = self._log, list[tuple[int, Parts | Reject]]()
         kept = dict[tuple[str | None, ...], dict[str, Any] | None]()
@@ -94,7 +94,7 @@ class LogReader:
                 fields = kept[key]
             found.append((i, (text[head.end() :], time, None, fields)))
         self._pass_over(found, len(raws) - first, place)
-        return columns_of(found, raws, self._keep) if found else []
+        return columns_of(found, raws, self._keep)
 
     def _readable(self, raws: Raws) -> Sequence[bytes]:
         """The lines; one that was refused, or is too long, as one that is not ordinary."""

@@ -34,8 +34,8 @@ class TextReader:
         self._decoder = decoder
         self._keep = decoder.fields.keep
 
-    def read(self, raws: Raws) -> Texts | list[Record | Reject]:
-        """What the events hold: side by side where all of them are of one form, else records."""
+    def read(self, raws: Raws) -> Texts:
+        """What the events hold."""
         rows = self._decoder.rows(raws)
         if rows is not None:
             numbers, times = np.arange(len(raws)), np.array(rows.times, float)
@@ -49,11 +49,7 @@ class TextReader:
     def times(self, raws: Raws, ahead: float) -> list[float | None]:
         """The times of the events; None of one that is refused, or so many seconds ahead of its arrival."""
         found, times = self.read(raws), np.full(len(raws), np.nan)
-        if isinstance(found, Texts):
-            times[found.numbers] = found.columns.times
-        else:
-            read = [record.time if isinstance(record, Record) else None for record in found]
-            times[:] = [np.nan if time is None else time for time in read]
+        times[found.numbers] = found.columns.times
         with np.errstate(invalid="ignore"):
             known = times <= np.array(raws.arrivals) + ahead
         return [time if there else None for time, there in zip(times.tolist(), known.tolist(), strict=True)]
@@ -72,10 +68,8 @@ def places_of(raws: Raws) -> np.ndarray:
     return np.array(raws.places, np.int64).reshape(len(raws), len(raws.counted))
 
 
-def columns_of(
-    found: Iterable[tuple[int, Parts | Reject]], raws: Raws, keep: tuple[str, ...]
-) -> Texts | list[Record | Reject]:
-    """What was read of events, with their numbers: side by side where all are of one form, else records."""
+def columns_of(found: Iterable[tuple[int, Parts | Reject]], raws: Raws, keep: tuple[str, ...]) -> Texts:
+    """What was read of events, with their numbers, side by side."""
     refused: list[tuple[int, Reject]] = []
     which: list[int] = []
     parts: list[Parts] = []
@@ -90,7 +84,10 @@ def columns_of(
     times = with_stamps(np.array(moments, float), raws, numbers)
     made = values_of(values)
     if not parts or made is None or not are_decimal(times):
-        return _records(zip(which, parts, strict=True), refused, raws)
+        records = [_record(each, raws, i) for i, each in zip(which, parts, strict=True)]
+        mixed = Texts.of(records)
+        mixed.numbers, mixed.refused = numbers, refused
+        return mixed
     unkept = [kept is None for kept in keeps] if keep else []
     fields = [
         [msgspec.UNSET if kept is None else kept.get(name, msgspec.UNSET) for kept in keeps] for name in keep
@@ -119,17 +116,10 @@ def _columns(
     return Columns(data, letters, ends, times, named, fields, places_of(raws)[numbers], vectors)
 
 
-def _records(
-    found: Iterable[tuple[int, Parts]], refused: Sequence[tuple[int, Reject]], raws: Raws
-) -> list[Record | Reject]:
-    """The same as objects."""
-    records: list[Record | Reject] = []
-    for i, (value, time, name, keep) in found:
-        at = raws.times.get(i) if time is None else time
-        records.append(Record(value, raws.position(i), at, name, raws.arrivals[i], keep, raws.data[i]))
-    for before, reject in reversed(refused):
-        records.insert(before, reject)
-    return records
+def _record(parts: Parts, raws: Raws, i: int) -> Record:
+    value, time, name, keep = parts
+    at = raws.times.get(i) if time is None else time
+    return Record(value, raws.position(i), at, name, raws.arrivals[i], keep, raws.data[i])
 
 
 def are_decimal(times: np.ndarray) -> bool:

@@ -154,7 +154,7 @@ class VectorBeside:
             detail = f"field {self.field!r} has {len(found):,} numbers; at most {LONGEST:,} are taken"
             return refuse(record, "too_large", detail)
         read = self._read or VectorEncoder(len(found), None, normalise=True)
-        refused = read.add(msgspec.structs.replace(record, value=found))
+        refused = read.add_one(msgspec.structs.replace(record, value=found))
         if refused is not None:
             detail = f"field {self.field!r}: {refused.detail}"
             return msgspec.structs.replace(refused, detail=detail)

@@ -24,6 +24,7 @@ from streamdp.kernels.jit import Bound
 from streamdp.likelihoods.base import Moments
 from streamdp.likelihoods.categorical import RECORD, TEXT
 from streamdp.records import ALL_CATEGORIES, FieldNames, Record, Reject, written
+from streamdp.records.columns import Texts
 
 LEVELS = 4
 """Questions that a number is asked: 2^LEVELS intervals at most."""
@@ -212,9 +213,10 @@ class CategoryEncoder(BagEncoder):
             return batch
         return replace(batch, vectors=self.beside.take(learns=not self.frozen))
 
-    def add_all(self, records: Iterable[Record]) -> list[Reject | None]:
-        """Append records to the batch, or say of each why it cannot be clustered."""
-        return [self._add(record) for record in records]
+    def add(self, given: Texts) -> list[tuple[int, Reject]]:
+        """Append records to the batch; which of them cannot be clustered, and why."""
+        found = enumerate(map(self._add, given))
+        return [(i, reject) for i, reject in found if reject is not None]
 
     def _add(self, record: Record) -> Reject | None:
         value = record.value

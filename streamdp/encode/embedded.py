@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Sequence
+from operator import itemgetter
 from typing import Any
 
 import msgspec
@@ -48,32 +48,24 @@ class EmbeddedTexts(WordEncoder):
                 vocabulary.add(word)
         vocabulary.fixed = len(FIXED)
 
-    def add_all(self, records: Sequence[Record]) -> list[Reject | None]:
-        """Append records to the batch, or say of each why it cannot be clustered."""
-        rows = np.full((len(records), self.embedding.dimension), np.nan, np.float32)
-        texts = [i for i, record in enumerate(records) if isinstance(record.value, str)]
-        if texts:
-            rows[texts] = self.embedding.rows([str(records[i].value) for i in texts])
-        return self._add(records, rows, {texts[k] for k in self._not_finite(rows[texts])})
-
-    def _add(self, records: Sequence[Record], rows: np.ndarray, wrong: Container[int]) -> list[Reject | None]:
-        outcomes = [self._refused(record) if i in wrong else None for i, record in enumerate(records)]
-        right = [i for i, outcome in enumerate(outcomes) if outcome is None]
-        for i, outcome in zip(right, super().add_all([records[i] for i in right]), strict=True):
-            outcomes[i] = outcome
-        self.beside.extend(rows[[i for i in right if outcomes[i] is None]])
-        return outcomes
-
-    def add_texts(self, texts: Texts) -> list[tuple[int, Reject]]:
-        """Append texts to the batch; which of them cannot be clustered, and why."""
-        rows = self.embedding.rows([*map(texts.text, range(len(texts)))])
-        wrong = self._not_finite(rows)
-        if wrong:
-            found = enumerate(self._add(list(texts), rows, wrong))
-            return [(i, reject) for i, reject in found if reject is not None]
-        refused = super().add_texts(texts)
+    def add(self, given: Texts) -> list[tuple[int, Reject]]:
+        """Append records to the batch; which of them cannot be clustered, and why."""
+        n = len(given)
+        if given.are_texts:
+            texts, said = np.arange(n), given.said()
+        else:
+            texts = np.flatnonzero([isinstance(record.value, str) for record in given])
+            said = [str(given.value(i)) for i in texts.tolist()]
+        rows = np.full((n, self.embedding.dimension), np.nan, np.float32)
+        if said:
+            rows[texts] = self.embedding.rows(said)
+        wrong = texts[self._not_finite(rows[texts])]
+        left = np.delete(np.arange(n), wrong)
+        refused = [(i, self._refused(given[i])) for i in wrong.tolist()]
+        found = super().add(given.take(left) if len(wrong) else given)
+        refused += [(int(left[i]), reject) for i, reject in found]
         self.beside.extend(np.delete(rows, [i for i, _ in refused], axis=0) if refused else rows)
-        return refused
+        return sorted(refused, key=itemgetter(0))
 
     def _not_finite(self, rows: np.ndarray) -> list[int]:
         """Vectors that a function has made and that are none."""

@@ -26,6 +26,7 @@ from streamdp.kernels.sound import finite, require
 from streamdp.likelihoods.base import FULL, Moments
 from streamdp.likelihoods.categorical import TEXT
 from streamdp.records import FieldNames, Record, Reject, holds_categories
+from streamdp.records.columns import Texts
 from streamdp.settings import Settings
 from streamdp.settings.memory import Shares, longest_record
 from streamdp.settings.registry import CATEGORICAL
@@ -176,25 +177,25 @@ def choose_encoder(record: Record, settings: Settings, sparse: bool | None) -> E
 
 
 def encode_all(
-    records: Sequence[Record], encoder: Encoder | None, settings: Settings, sparse: bool | None
+    records: Sequence[Record], settings: Settings, sparse: bool | None
 ) -> tuple[Encoder | None, list[Reject | None]]:
-    """Append records to an encoder's batch, where there is none yet to one for the first that can be encoded.
+    """An encoder for the first of some records that can be encoded, with all that can in its batch.
 
-    Returns the encoder, and of each record why it cannot be clustered.
+    Also of each record why it cannot be clustered.
     """
-    if encoder is not None:
-        return encoder, encoder.add_all(records)
+    encoder: Encoder | None = None
     outcomes: list[Reject | None] = []
     while encoder is None and len(outcomes) < len(records):
         record = records[len(outcomes)]
         chosen = choose_encoder(record, settings, sparse)
         if isinstance(chosen, Reject):
             outcomes.append(chosen)
-            continue
-        outcomes.append(chosen.add(record))
-        encoder = chosen
+        else:
+            encoder = chosen
     if encoder is not None:
-        outcomes += encoder.add_all(records[len(outcomes) :])
+        rest = records[len(outcomes) :]
+        refused = dict(encoder.add(Texts.of(rest)))
+        outcomes += map(refused.get, range(len(rest)))
     return encoder, outcomes
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any, ClassVar
 
@@ -89,14 +89,6 @@ class VectorEncoder:
         rows[:, small] = rows[:1, small]
         return Moments.of(rows)
 
-    def add_all(self, records: Iterable[Record]) -> list[Reject | None]:
-        """Append records to the batch, or say of each why it cannot be clustered."""
-        given = list(records)
-        with suppress(ValueError, TypeError):  # of rows of several lengths, of other things than rows
-            if self.normalise and self.extend(np.array([record.value for record in given], float)):
-                return [None] * len(given)
-        return [self.add(record) for record in given]
-
     def extend(self, rows: np.ndarray) -> bool:
         """Append rows if all can be clustered, and say so."""
         if rows.ndim != 2 or rows.shape[1] != self.dimension:
@@ -107,7 +99,7 @@ class VectorEncoder:
             self.rows.extend(self._made_of(rows))
         return fine
 
-    def add(self, record: Record) -> Reject | None:
+    def add_one(self, record: Record) -> Reject | None:
         """Append a record to the batch, or say why it cannot be clustered."""
         value: Any = record.value
         row: Any
@@ -147,20 +139,17 @@ class VectorEncoder:
         self.rows.append(row)
         return None
 
-    def is_like(self, texts: Texts) -> bool:
-        """Whether these are vectors of the stream's form."""
-        names = sorted(texts.features) if texts.features else None
-        return texts.dimension == self.dimension and names == self.names
-
-    def add_texts(self, texts: Texts) -> list[tuple[int, Reject]]:
-        """Append vectors of the stream's form; which of them cannot be clustered, and why."""
-        rows = texts.columns.vectors
-        if self.names is not None:
-            rows = rows[:, [texts.features.index(name) for name in self.names]]
-        with suppress(ValueError):
-            if self.extend(rows):
-                return []
-        found = enumerate(map(self.add, texts))  # which of them, and why
+    def add(self, given: Texts) -> list[tuple[int, Reject]]:
+        """Append records to the batch; which of them cannot be clustered, and why."""
+        names = sorted(given.features) if given.features else None
+        if given.dimension == self.dimension and names == self.names:
+            rows = given.columns.vectors
+            if self.names is not None:
+                rows = rows[:, [given.features.index(name) for name in self.names]]
+            with suppress(ValueError):
+                if self.extend(rows):
+                    return []
+        found = enumerate(map(self.add_one, given))
         return [(i, reject) for i, reject in found if reject is not None]
 
     def _made_of(self, rows: np.ndarray) -> np.ndarray:

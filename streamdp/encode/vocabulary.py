@@ -17,7 +17,8 @@ from streamdp.encode.kernels import Spelling, copy_words, enter, new_spelling, s
 from streamdp.encode.stop_words import LANGUAGES
 from streamdp.kernels.jit import Bound
 from streamdp.likelihoods.base import Moments
-from streamdp.records import Kind, Record, Reject
+from streamdp.records import Kind, Reject
+from streamdp.records.columns import Texts
 
 EVICT_EVERY = 4096
 """Records between two looks for words to evict: a rule of the record number, not of the batch."""
@@ -263,13 +264,9 @@ class BagEncoder(ABC):
         """Take from the records that have come what must be known before any can be encoded: nothing."""
         return None
 
-    def add(self, record: Record) -> Reject | None:
-        """Append a record to the batch, or say why it cannot be clustered."""
-        return self.add_all((record,))[0]
-
     @abstractmethod
-    def add_all(self, records: Sequence[Record]) -> list[Reject | None]:
-        """Append records to the batch, or say of each why it cannot be clustered."""
+    def add(self, given: Texts) -> list[tuple[int, Reject]]:
+        """Append records to the batch; which of them cannot be clustered, and why."""
 
     def take(self, times: np.ndarray) -> Batch:
         """The batch, with the event time of each of its records; a new one is begun."""

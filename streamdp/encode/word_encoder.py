@@ -47,60 +47,55 @@ class WordEncoder(BagEncoder):
         self._pieces, self._bags = new_pieces(0, 0), new_bags(0, 0, 0)
         self._read, self._count = Bound(read), Bound(count)
 
-    def add_all(self, records: Sequence[Record]) -> list[Reject | None]:
-        """Append records to the batch, or say of each why it cannot be clustered."""
-        if {record.value.__class__ for record in records} == _TEXTS:  # as nearly always
-            return self._add_texts(records)
-        outcomes: list[Reject | None] = []
-        for kind, alike in itertools.groupby(records, _kind):
+    def add(self, given: Texts) -> list[tuple[int, Reject]]:
+        """Append records to the batch; which of them cannot be clustered, and why."""
+        if given.are_texts:  # as nearly always
+            return self._add_texts(given)
+        refused: list[tuple[int, Reject]] = []
+        at = 0
+        for kind, alike in itertools.groupby(given, _kind):
+            records = list(alike)
             if kind is str:
-                outcomes += self._add_texts(list(alike))
+                found = self._add_texts(Texts.of(records))
             elif kind is dict:
-                outcomes += map(self._add_counts, alike)
+                counted = enumerate(map(self._add_counts, records))
+                found = [(i, reject) for i, reject in counted if reject is not None]
             else:
                 what = "a vector" if kind is list else "categories"
                 detail = f"it holds {what} where this stream holds texts"
-                outcomes += (refuse(record, "wrong_kind", detail) for record in alike)
-        return outcomes
+                found = [(i, refuse(record, "wrong_kind", detail)) for i, record in enumerate(records)]
+            refused += [(at + i, reject) for i, reject in found]
+            at += len(records)
+        return refused
 
     # ---------------------------------------------------------------- texts
 
-    def _add_texts(self, records: Sequence[Record]) -> list[Reject | None]:
-        texts: list[str] = [record.value for record in records]  # type: ignore[misc]
-        outcomes: list[Reject | None] = [None] * len(texts)
-        joined = "".join(texts)
-        if len(joined) > self._sure:
-            self._refuse_long(records, texts, outcomes)
-            joined = "".join(texts)
+    def _add_texts(self, texts: Texts) -> list[tuple[int, Reject]]:
+        columns, refused = texts.columns, dict[int, Reject]()
+        letters, begin, ends = columns.letters, texts.begin, columns.ends
+        said: list[str] = []
+        whole = int(ends[-1]) - begin if len(ends) else 0
+        if whole > self._sure and np.diff(ends, prepend=begin).max() > self._sure:
+            said = texts.said()
+            self._refuse_long(texts, said, refused)
+            parts = [*map(letters_of, said)]
+            letters, begin = np.frombuffer(b"".join(parts), np.uint8), 0
+            ends = np.cumsum([*map(len, parts)], dtype=np.int64)
         if self._by_piece:
-            letters = letters_of(joined)
-            plain = len(letters) == len(joined)  # each character is a byte
-            ends = list(itertools.accumulate(map(len, texts if plain else map(letters_of, texts))))
-            empty = self._add_pieces(np.frombuffer(letters, np.uint8), 0, np.array(ends, np.int64))
+            empty = self._add_pieces(letters, begin, ends)
         else:
-            empty = self._add_tokens(texts)
+            empty = self._add_tokens(said or texts.said())
         for i in empty:
-            outcomes[i] = outcomes[i] or _empty(records[i])
-        return outcomes
-
-    def add_texts(self, texts: Texts) -> list[tuple[int, Reject]]:
-        """Append texts to the batch; which of them cannot be clustered, and why."""
-        columns = texts.columns
-        lengths = np.diff(columns.ends, prepend=texts.begin)
-        if not self._by_piece or lengths.max(initial=0) > self._sure:
-            found = enumerate(self._add_texts(list(texts)))
-            return [(i, reject) for i, reject in found if reject is not None]
-        empty = self._add_pieces(columns.letters, texts.begin, columns.ends)
-        return [(i, _empty(texts[i])) for i in empty]
+            if i not in refused:
+                refused[i] = _empty(texts[i])
+        return sorted(refused.items())
 
     def _add_tokens(self, texts: Sequence[str]) -> list[int]:
         """Count the words of texts; which of them have none."""
         rows, ids = np.arange(len(texts) + 1), OTHER - np.arange(len(texts), dtype=np.int32)
         return self._count_words(rows, ids, len(texts), *self._numbered(map(self.tokenizer.tokens, texts)))
 
-    def _refuse_long(
-        self, records: Sequence[Record], texts: list[str], outcomes: list[Reject | None]
-    ) -> None:
+    def _refuse_long(self, records: Texts, texts: list[str], refused: dict[int, Reject]) -> None:
         """Refuse texts of too many tokens, and empty them."""
         most = self.tokenizer.max_tokens // self.tokenizer.ngrams
         for i, text in enumerate(texts):
@@ -108,7 +103,7 @@ class WordEncoder(BagEncoder):
                 try:
                     self.tokenizer.tokens(text)
                 except TooManyTokens as error:
-                    outcomes[i], texts[i] = refuse(records[i], error.reason, str(error)), ""
+                    refused[i], texts[i] = refuse(records[i], error.reason, str(error)), ""
 
     def _add_pieces(self, letters: np.ndarray, begin: int, ends: np.ndarray) -> list[int]:
         """Count the words of texts that are those of their pieces; which of them have none."""
@@ -253,8 +248,6 @@ class WordEncoder(BagEncoder):
 
 _WIDEST = 18
 """Characters that one may become where characters that mean the same are made the same."""
-
-_TEXTS = {str}
 
 _NONE, _BOUNDS = np.zeros(0, np.int32), np.zeros(1, np.int64)
 

@@ -195,7 +195,7 @@ class Vectors:
         if names is None and len(numbers) != size:
             raise ValueError(f"a vector has {len(numbers)} numbers, and those before had {size}")
         self._encoder.dimension = len(numbers)
-        reject = self._encoder.add(record)
+        reject = self._encoder.add_one(record)
         if reject is not None:
             raise ValueError(reject.detail)
         return self._encoder.rows.pop()

@@ -77,7 +77,7 @@ class Collection:
     def _encode(
         self, settings: Settings, taken: list[Record], times: np.ndarray
     ) -> tuple[Encoder, np.ndarray]:
-        encoder, outcomes = encode_all(taken, None, settings, is_sparse(settings))
+        encoder, outcomes = encode_all(taken, settings, is_sparse(settings))
         kept = []
         for record, time, reject in zip(taken, times.tolist(), outcomes, strict=True):
             if reject is None:

@@ -20,9 +20,9 @@ from streamdp.page.figures import counted, levels_of, of_kind, rounded, waits
 from streamdp.page.graph import Graph
 from streamdp.page.shown import Happening, Lives, Shown, ShownRecords, shown_of
 from streamdp.page.table import Sort, Table, beginning_of, name_of, short
-from streamdp.records import GAP, SMALL, Answers, Record, Reject
+from streamdp.records import GAP, SMALL, Answers, Record
 from streamdp.records.brief import Brief, briefs
-from streamdp.records.columns import Texts
+from streamdp.records.columns import NOTHING, Texts
 from streamdp.story.clock import Clock
 from streamdp.story.gather import figures_of
 from streamdp.story.story import noun_of
@@ -77,7 +77,7 @@ class View:
         self._novelties: list[float] = []
         self._times: list[float | None] = []
         self._waiting: dict[object, str] = {}
-        self._batch: Sequence[Record | Reject] = []  # texts side by side stay so, unless they are shown
+        self._batch = NOTHING
         self._fresh: list[Shown] = []
         self._revised: list[Shown] = []
         self._happened: list[Happening] = []
@@ -115,7 +115,7 @@ class View:
                 for seq, label, text, open_still in engine.spoken()
             )
 
-    def taken(self, records: Texts | list[Record | Reject]) -> None:
+    def taken(self, records: Texts) -> None:
         """These were read, and will be answered."""
         if self._batch:
             self._remember()
@@ -124,11 +124,10 @@ class View:
     def _remember(self) -> None:
         """Keep what the records say that wait for their turn."""
         for record in self._batch:
-            if isinstance(record, Record):
-                self._waiting[_place(record.position)] = beginning_of(record, self._texts)
+            self._waiting[_place(record.position)] = beginning_of(record, self._texts)
         while len(self._waiting) > WAITING:
             del self._waiting[next(iter(self._waiting))]
-        self._batch = []
+        self._batch = NOTHING
 
     def answered(self, answers: Answers, held_back: int) -> None:
         """These were written; so many records wait for their turn."""
@@ -155,7 +154,7 @@ class View:
         if held_back:
             self._remember()
         else:
-            self._batch = []
+            self._batch = NOTHING
             self._waiting.clear()
 
     def _count(self, first: list[Brief]) -> None:
@@ -192,7 +191,7 @@ class View:
             line = first[place]
             record = batch[place] if straight else None
             if record is None or record.position != line.place:
-                read = read or {_place(r.position): r for r in batch if isinstance(r, Record)}
+                read = read or {_place(r.position): r for r in batch}
                 record = read.get(_place(line.place))
             if isinstance(record, Record):
                 yield line, short(beginning_of(record, self._texts), 300)

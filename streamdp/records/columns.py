@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple, overload
 
@@ -19,7 +20,6 @@ NO_FIELDS = (-2, -2)
 """The spans of a record that has no mapping of kept fields, not even an empty one."""
 
 
-_NOT_WRITTEN = np.zeros((0, 2), np.int64)
 NO_LETTERS = np.zeros(0, np.uint8)
 
 
@@ -34,11 +34,11 @@ class Columns(NamedTuple):
     kept: np.ndarray  # int64[n, fields, 2] the same of kept fields
     places: np.ndarray  # int64[n, numbers] what is counted in positions
     vectors: np.ndarray  # float64[n, D]; D is 0 where they are texts
-    given: np.ndarray = _NOT_WRITTEN  # int64[n, 2] spans of id, position and time in JSON; none where empty
 
 
-_BESIDE = ("times", "ids", "kept", "places", "vectors", "given")
-_encode, _encode_lines = msgspec.json.encode, msgspec.json.Encoder().encode_lines
+_BESIDE = ("times", "ids", "kept", "places", "vectors")
+ENCODER = msgspec.json.Encoder(enc_hook=lambda value: value.item() if hasattr(value, "item") else str(value))
+_encode, _encode_lines = ENCODER.encode, ENCODER.encode_lines
 _NEWLINE = 10
 
 
@@ -51,7 +51,7 @@ class Texts(Sequence[Record]):
     Parameters
     ----------
     columns
-        What was read of them.
+        What was read of them; of objects without positions and ids.
     raws
         The events that they were, and ``numbers`` which of these, shape (n,); None where ``objects`` are
         given.
@@ -96,29 +96,34 @@ class Texts(Sequence[Record]):
                 refused.append((len(records), each))
             else:
                 records.append(each)  # type: ignore[arg-type]
-        names = dict[str, None]()
+        n, names = len(records), dict[str, None]()
         for record in records:
             if record.keep:
                 names |= record.keep
-        keeps = [record.keep or {} for record in records]
-        data, written, ids, *kept = spans_of(
-            [{"id": record.id, "position": record.position, "time": record.time} for record in records],
-            [msgspec.UNSET if record.id is None else record.id for record in records],
-            *([keep.get(name, msgspec.UNSET) for keep in keeps] for name in names),
-        )
-        written += (1, -1)  # without braces
-        fields = np.stack(kept, axis=1) if kept else np.empty((len(records), 0, 2), np.int64)
-        if kept:
+        data, fields = NO_LETTERS, np.empty((n, 0, 2), np.int64)
+        if names:
+            keeps = [record.keep or {} for record in records]
+            data, *kept = spans_of(*([keep.get(name, msgspec.UNSET) for keep in keeps] for name in names))
+            fields = np.stack(kept, axis=1)
             fields[[record.keep is None for record in records]] = NO_FIELDS
-        n, values = len(records), values_of([record.value for record in records])
+        values = values_of([record.value for record in records])
         mixed = values is None and n > 0
         letters, ends, vectors, features = values or (NO_LETTERS, np.zeros(n, np.int64), np.empty((n, 0)), ())
-        times, places = np.array([record.time for record in records], float), np.empty((n, 0), np.int64)
-        columns = Columns(data, letters, ends, times, ids, fields, places, vectors, written)
+        times = np.array([record.time for record in records], float)
+        ids, places = np.empty((n, 2), np.int64), np.empty((n, 0), np.int64)
+        columns = Columns(data, letters, ends, times, ids, fields, places, vectors)
         return cls(columns, None, np.arange(n), tuple(names), refused, 0, features, records, mixed=mixed)
 
     def __len__(self) -> int:
         return len(self.numbers)
+
+    def __bool__(self) -> bool:
+        return self.came > 0
+
+    @property
+    def are_texts(self) -> bool:
+        """Whether all of them are texts, in ``letters``."""
+        return not self.mixed and not self.dimension
 
     @property
     def came(self) -> int:
@@ -145,7 +150,7 @@ class Texts(Sequence[Record]):
         return self.raws
 
     def _part(self, start: int, stop: int) -> Texts:
-        columns, last = self.columns, stop == len(self)
+        columns, last = self.columns, stop == len(self) and (start < stop or not len(self))
         parts = {name: getattr(columns, name)[start:stop] for name in ("ends", *_BESIDE)}
         part = columns._replace(**parts)
         objects = None if self.objects is None else self.objects[start:stop]
@@ -170,7 +175,7 @@ class Texts(Sequence[Record]):
         part = columns._replace(
             letters=letters,
             ends=ends,
-            **{name: found[which] if len(found := getattr(columns, name)) else found for name in _BESIDE},
+            **{name: getattr(columns, name)[which] for name in _BESIDE},
         )
         objects = None if self.objects is None else [self.objects[i] for i in which.tolist()]
         numbers, features = self.numbers[which], self.features
@@ -236,6 +241,10 @@ class Texts(Sequence[Record]):
         time = float(self.columns.times[i])
         return None if time != time else time
 
+    def times(self) -> list[float | None]:
+        """The times of all."""
+        return [time if time == time else None for time in self.columns.times.tolist()]
+
     def id(self, i: int) -> str | int | None:
         """The id of one of them."""
         if self.objects is not None:
@@ -297,9 +306,9 @@ def values_of(values: Sequence[Any]) -> Values | None:
     if not n or kinds == {str}:
         try:
             letters = [text.encode() for text in values]
-        except UnicodeEncodeError:
-            return None
-        ends = np.cumsum(np.fromiter(map(len, letters), np.int64, n), dtype=np.int64)
+        except UnicodeEncodeError:  # half a surrogate pair, which bytes from outside never are
+            letters = [text.encode("utf-8", "surrogatepass") for text in values]
+        ends = np.array([*itertools.accumulate(map(len, letters))], np.int64)
         return np.frombuffer(b"".join(letters), np.uint8), ends, np.empty((n, 0)), ()
     names = tuple(values[0]) if kinds == {dict} else ()
     if names:
@@ -336,18 +345,4 @@ def spans_of(*fields: Sequence[Any]) -> list[np.ndarray]:
     return [np.frombuffer(b"".join(lines), np.uint8), *found]
 
 
-def time_of(records: Sequence[Record], i: int) -> float | None:
-    """The time of one of the records."""
-    return records.time(i) if isinstance(records, Texts) else records[i].time
-
-
-def text_of(records: Sequence[Record], i: int) -> str:
-    """What one of some records says that are texts."""
-    return records.text(i) if isinstance(records, Texts) else str(records[i].value)
-
-
-def times_of(records: Sequence[Record]) -> list[float | None]:
-    """The time of each record."""
-    if isinstance(records, Texts):
-        return [time if time == time else None for time in records.columns.times.tolist()]
-    return [record.time for record in records]
+NOTHING = Texts.of(())

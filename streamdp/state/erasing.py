@@ -19,7 +19,7 @@ import msgspec
 import numpy as np
 
 from streamdp.errors import Exit, foreseen
-from streamdp.records import Record, Reject
+from streamdp.records import Reject
 from streamdp.records.columns import Texts
 from streamdp.records.erased import Erased
 from streamdp.safe_files import open_regular, sync_folder, written_anew
@@ -34,8 +34,6 @@ DETAIL = "a record of this id was erased"
 
 FRESH = ".erasing"
 """Ending of a file that is to take the place of another."""
-
-Records = Texts | list[Record | Reject]
 
 
 class _Head(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -104,31 +102,26 @@ class ErasedFile:
         _write(self.path, data)
         self._held.update(fresh)
 
-    def without(self, records: Records) -> Records:
+    def without(self, records: Texts) -> Texts:
         """Records but for those that were erased: they are refused, and nothing of them is kept."""
         if not self._held:
             return records
-        if isinstance(records, Texts):
-            gone = [i for i in range(len(records)) if self.holds(records.id(i))]
-            return _refused(records, gone) if gone else records
-        return [
-            _reject(record.position) if isinstance(record, Record) and self.holds(record.id) else record
-            for record in records
-        ]
+        gone = [i for i in range(len(records)) if self.holds(records.id(i))]
+        return _refused(records, gone) if gone else records
 
 
 def _reject(position: dict[str, object]) -> Reject:
     return Reject(position, REASON, DETAIL, b"")
 
 
-def _refused(texts: Texts, gone: Sequence[int]) -> Records:
+def _refused(texts: Texts, gone: Sequence[int]) -> Texts:
     """Texts, of which those of some numbers are refused."""
     kept = np.delete(np.arange(len(texts)), gone)
     own = [(i, _reject(texts.position(i))) for i in gone]
     refused = sorted([*texts.refused, *own], key=lambda pair: pair[0])
     left = texts.take(kept)
     left.refused = [(int(np.searchsorted(kept, at)), reject) for at, reject in refused]
-    return left if len(left) else left.all()
+    return left
 
 
 class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

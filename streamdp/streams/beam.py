@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from streamdp.beam.looks.review import MOST_RECORDS
 from streamdp.beam.search import NO_FOUNDERS, BeamSearch
 from streamdp.encode.batch import Labelled
 from streamdp.encode.encoders import Encoded, Encoder
-from streamdp.encode.order import Ready, ReorderBuffer, refuse
+from streamdp.encode.order import ReorderBuffer, placed, refuse
 from streamdp.encode.vocabulary import EVICT_EVERY, BagEncoder
 from streamdp.encode.word_encoder import WordEncoder
 from streamdp.kernels.packed import pack_all, unpack_all
@@ -24,7 +25,7 @@ from streamdp.kernels.sound import require
 from streamdp.likelihoods.base import Moments
 from streamdp.priors import by_distance
 from streamdp.records import Answers, ClusterSummary, Kind, Record, Reject
-from streamdp.records.columns import Texts, times_of
+from streamdp.records.columns import Texts
 from streamdp.settings.blueprint import Blueprint
 from streamdp.state.corrections import Correction
 from streamdp.state.sound import check_retained, check_words
@@ -88,27 +89,34 @@ class BeamStream(Stream):
 
     # ---------------------------------------------------------------- records
 
-    def take(self, ready: Ready, answers: Answers) -> None:
-        """Take records whose turn has come, with their times; what was refused before passes through."""
-        self._encode(ready, answers)
-        self._run(answers)
-
-    def _encode(self, ready: Ready, answers: Answers) -> None:
-        """Encode records; let the beam absorb them where it is to look back, or to forget words."""
-        at = 0
-        while at < len(ready):
-            search, pending = self._search, self.intake.pending
-            room = 1  # each may change what kind of stream this is
-            if search is not None and len(ready) > 1:
-                room = REVIEW_EVERY - (search.seq + len(pending)) % REVIEW_EVERY
-            again = self.intake.add(ready[at : at + room], answers, warm=search is not None)
+    def take(self, given: Texts, times: np.ndarray, answers: Answers) -> None:
+        """Take records whose turn has come, at these times; what was refused among them passes through."""
+        at = self._warm_up(given, times, answers) if self._search is None else 0
+        if not len(given):
+            answers.rejects.extend(reject for _, reject in given.refused)
+        while self._search is not None and self.encoder is not None and at < len(given):
+            room = REVIEW_EVERY - self.seq % REVIEW_EVERY
+            part, placed_at = self.intake.add(given[at : at + room], times[at : at + room], answers)
+            if len(part):
+                self._absorb(self._search, self.encoder, part, placed_at, answers)
             at += room
+
+    def _warm_up(self, given: Texts, times: np.ndarray, answers: Answers) -> int:
+        """Take records one by one, since each may change what kind of stream this is; how many."""
+        at = 0
+        for record in given.all() if len(given) else ():
+            if self._search is not None and at < len(given):
+                break
+            if isinstance(record, Reject):
+                answers.rejects.append(record)
+                continue
+            again = self.intake.wait(float(times[at]), record, answers)
+            at += 1
             if again:
-                self._encode([*again], answers)
+                self.take(*placed([*again]), answers)
             if self._search is None:
                 self._begin(answers)
-            elif at < len(ready) and (self.seq + len(self.intake.pending)) % REVIEW_EVERY == 0:
-                self._run(answers)
+        return at
 
     def _begin(self, answers: Answers, *, last: bool = False) -> None:
         """Start the search, where enough is known: from the first record of words, after the warm-up."""
@@ -120,11 +128,15 @@ class BeamStream(Stream):
                 return
             intake.learn(answers)
         self._start(intake.blueprint.search(intake.moments))
-        if self._looks.began is not None and not last and self._search is not None:
-            self._run(answers)
-            if self.seq % REVIEW_EVERY:
-                outputs = self._looks.follow(self._search, with_events=self.with_events)
-                self._revise(self._search, outputs, answers)
+        self._run(answers)
+        if (
+            self._looks.began is not None
+            and not last
+            and self._search is not None
+            and self.seq % REVIEW_EVERY
+        ):
+            outputs = self._looks.follow(self._search, with_events=self.with_events)
+            self._revise(self._search, outputs, answers)
 
     def _start(self, search: BeamSearch) -> None:
         """Go on with a search; say how long its answers stay open to a second look."""
@@ -135,40 +147,26 @@ class BeamStream(Stream):
         """The stream has ended: answer what waits, and look back for the last time."""
         if self._search is None:
             self._begin(answers, last=True)
-        self._run(answers)
         if self._search is not None:
             self._look_back(self._search, answers, last=True)
 
-    def decided(self, search: BeamSearch, records: Sequence[Record]) -> np.ndarray:
+    def decided(self, search: BeamSearch, records: Texts) -> np.ndarray:
         """What was decided elsewhere of the next records, as ``BeamSearch.run`` takes it."""
         return NO_FOUNDERS
 
-    def take_texts(self, texts: Texts, times: np.ndarray, answers: Answers) -> None:
-        """Take texts whose turn has come, at these times; what was refused among them passes through."""
-        encoder, search, at = self.intake.encoder, self._search, 0
-        if search is None or encoder is None or not self.intake.takes(texts):
-            super().take_texts(texts, times, answers)
-            return
-        while at < len(texts):
-            room = REVIEW_EVERY - self.seq % REVIEW_EVERY
-            part, placed = self.intake.add_texts(texts[at : at + room], times[at : at + room], answers)
-            if len(part):
-                self._absorb(search, encoder, part, placed, answers)
-            at += room
-
     def _run(self, answers: Answers) -> None:
-        """Let the beam absorb what is encoded; vectors may wait for the warm-up."""
+        """Let the beam absorb the records of the warm-up."""
         search, encoder, pending = self._search, self.intake.encoder, self.intake.pending
         if search is not None and encoder is not None and pending:
             self.intake.pending = []
             times = np.array([time for time, _ in pending])
-            self._absorb(search, encoder, [record for _, record in pending], times, answers)
+            self._absorb(search, encoder, Texts.of(record for _, record in pending), times, answers)
 
     def _absorb(
         self,
         search: BeamSearch,
         encoder: Encoder,
-        records: Sequence[Record],
+        records: Texts,
         times: np.ndarray,
         answers: Answers,
     ) -> None:
@@ -185,7 +183,7 @@ class BeamStream(Stream):
             part, rows = slice(start, stop), out.answers[start:stop]
             self.announcer.announce(rows, out, first + start, records[part], sizes[part], answers.lines)
             if self.with_events and out.counters.events:
-                self._report(search, out, first, times_of(records), answers)
+                self._report(search, out, first, records.times(), answers)
             self.stage("kernel")
         seq = first + len(records)
         if seq % REVIEW_EVERY == 0:
@@ -246,21 +244,15 @@ class BeamStream(Stream):
 
     def score(self, records: Sequence[Record | Reject], first: int, answers: Answers) -> None:
         """Answer without learning anything; ``seq`` counts the answers from ``first`` on."""
-        encoder = self._for_scoring()
-        read = [record for record in records if isinstance(record, Record)]
-        outcomes: list[Reject | None]
+        encoder, given = self._for_scoring(), Texts.of(records)
         if encoder is None:
-            outcomes = [_untrained(record) for record in read]
+            refused = [(i, _untrained(record)) for i, record in enumerate(given)]
         else:
-            outcomes = encoder.add_all(read)
-        found = iter(outcomes)
-        taken: list[Record] = []
-        for record in records:
-            reject = record if isinstance(record, Reject) else next(found)
-            if reject is not None:
-                answers.rejects.append(reject)
-            elif isinstance(record, Record):
-                taken.append(record)
+            refused = encoder.add(given)
+        found = sorted([*given.refused, *refused], key=itemgetter(0))
+        answers.rejects.extend(reject for _, reject in found)
+        gone = dict(refused)
+        taken = [record for i, record in enumerate(given) if i not in gone]
         if taken and encoder is not None and self._search is not None:
             batch = encoder.take(np.array([self.order.time_of(record) for record in taken]))
             out = self._search.score(batch)
@@ -271,9 +263,8 @@ class BeamStream(Stream):
         encoder, search = self._for_scoring(), self._search
         if encoder is None or search is None:
             return _untrained(record)
-        reject = encoder.add(record)
-        if reject is not None:
-            return reject
+        if refused := encoder.add(Texts.of([record])):
+            return refused[0][1]
         times = np.array([self.order.time_of(record)])
         return describe.candidates(search, encoder.take(times), self._words, most)
 

@@ -2,24 +2,47 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from operator import is_, itemgetter
 
 import numpy as np
 
-from streamdp.encode.order import Ready, refuse
-from streamdp.records import Answers, Record, Reject
+from streamdp.encode.order import Ready, placed, refuse
+from streamdp.records import Answers, Reject
 from streamdp.records.columns import Texts
 from streamdp.streams.stream import Stream
 
+FEW = 8
+"""Records side by side that are put in order sooner one by one."""
+
 ONE_BY_ONE = 16
-"""Texts that are put in order one by one, before it is asked again how many pass; then twice as many."""
+"""Records that are put in order one by one, before it is asked again how many pass; then twice as many."""
 
 
-def receive(stream: Stream, records: Iterable[Record | Reject], answers: Answers) -> None:
+def receive(stream: Stream, given: Texts, answers: Answers) -> None:
+    """Take records together as far as they pass as they come, one by one where they do not."""
+    at, some, needs_time = 0, ONE_BY_ONE, stream.settings.distance == "seconds"
+    if not len(given):
+        stream.advance(given, np.zeros(0), answers)
+    while at < len(given):
+        rest = given[at:]
+        times = rest.columns.times
+        if len(rest) < FEW:
+            times = times[:0]
+        elif needs_time and np.isnan(times).any():
+            times = times[: int(np.isnan(times).argmax())]
+        if len(times) and len(times := stream.order.pass_through(times, rest.arrivals)):
+            stream.advance(rest[: len(times)], times, answers)
+            at += len(times)
+        else:
+            _put_in_order(stream, rest[:some], answers, needs_time=needs_time)
+            at, some = at + some, 2 * some
+
+
+def _put_in_order(stream: Stream, given: Texts, answers: Answers, *, needs_time: bool) -> None:
     """Put records in order, and let the stream take those whose turn has come."""
     ready: Ready = []
-    needs_time = stream.settings.distance == "seconds"
-    for record in records:
+    came = given.all()
+    for record in came:
         if isinstance(record, Reject):
             ready.append((0.0, record))
         elif needs_time and record.time is None:
@@ -27,21 +50,8 @@ def receive(stream: Stream, records: Iterable[Record | Reject], answers: Answers
             ready.append((0.0, refuse(record, "missing_time", detail)))
         else:
             stream.order.push(record, ready)
-    stream.advance(ready, answers)
-
-
-def receive_texts(stream: Stream, texts: Texts, answers: Answers) -> None:
-    """Take texts side by side as far as they pass as they come, one by one where they do not."""
-    at, some = 0, ONE_BY_ONE
-    while at < len(texts):
-        rest = texts[at:]
-        times = rest.columns.times
-        if stream.settings.distance == "seconds" and np.isnan(times).any():
-            times = times[: int(np.isnan(times).argmax())]
-        placed = stream.order.pass_through(times, rest.arrivals)
-        if len(placed):
-            stream.advance_texts(rest[: len(placed)], placed, answers)
-            at += len(placed)
-        else:
-            receive(stream, rest[:some].all(), answers)
-            at, some = at + some, 2 * some
+    if len(ready) == len(came) and all(map(is_, map(itemgetter(1), ready), came)):  # as nearly always
+        times = [time for time, record in ready if not isinstance(record, Reject)]
+        stream.advance(given, np.array(times, float), answers)
+    else:
+        stream.advance(*placed(ready), answers)

@@ -15,15 +15,14 @@ from streamdp.encode.encoders import (
     STRAYS,
     Encoder,
     check_encoder,
-    encode_all,
+    choose_encoder,
     kind_of,
     load_encoder,
     meant_for,
     recognise,
 )
-from streamdp.encode.order import Ready, dump_record, load_record, size_of
+from streamdp.encode.order import dump_record, load_record, size_of
 from streamdp.encode.vector_encoder import VectorEncoder
-from streamdp.encode.word_encoder import WordEncoder
 from streamdp.kernels.packed import pack, unpack
 from streamdp.kernels.sound import require
 from streamdp.likelihoods.base import Moments
@@ -58,57 +57,43 @@ class Intake:
         known = isinstance(self.encoder, CategoryEncoder) and self.encoder.knows_all
         return known or len(self.pending) >= self.blueprint.warmup or self.bytes > most
 
-    def add(self, ready: Ready, answers: Answers, *, warm: bool) -> Waiting:
-        """Encode records, so many that nothing is to be done between them; refused ones pass through.
+    def wait(self, time: float, record: Record, answers: Answers) -> Waiting:
+        """Encode a record of the warm-up, which is then ``pending`` or among ``strays``; or refuse it.
 
-        ``warm`` says that the warm-up is over. Returns records that are all to be added again, as of another
-        kind.
+        Returns records that are all to be taken again, as of another kind.
         """
-        records = [record for _, record in ready if isinstance(record, Record)]
-        begun = self.encoder
-        self.encoder, found = encode_all(records, begun, self.blueprint.settings, self.blueprint.sparse)
-        if begun is None and self.encoder is not None:
-            if found[0] is None:
-                self._fit_model_to(self.encoder)
-            else:  # the first record of all comes alone: it could not be encoded
-                self.encoder = None
-        if warm and len(records) == len(ready) and not any(found):  # as nearly always
-            self.pending += ready  # type: ignore[arg-type]
+        encoder, settings = self.encoder, self.blueprint.settings
+        if encoder is None:
+            chosen = choose_encoder(record, settings, self.blueprint.sparse)
+            if isinstance(chosen, Reject):
+                answers.rejects.append(chosen)
+                return []
+            encoder = chosen
+        reject = dict(encoder.add(Texts.of([record]))).get(0)
+        if reject is None:
+            if self.encoder is None:
+                self.encoder = encoder
+                self._fit_model_to(encoder)
+            self.pending.append((time, record))
+        elif self.encoder is None or not self._may_be_right(record, reject):
+            answers.rejects.append(reject)
             return []
-        outcomes = iter(found)
-        for time, record in ready:
-            reject = next(outcomes) if isinstance(record, Record) else record
-            if isinstance(record, Reject) or (
-                reject is not None and not self._may_be_right(record, reject, warm)
-            ):
-                assert reject is not None
-                answers.rejects.append(reject)
-                continue
-            self.bytes += 0 if warm else size_of(record)
-            if reject is None:
-                self.pending.append((time, record))
-            else:
-                self.strays.append((time, record))
-                if again := self._of_another_kind(record):
-                    return again
-        return []
+        self.bytes += size_of(record)
+        if reject is None:
+            return []
+        self.strays.append((time, record))
+        return self._of_another_kind(record)
 
-    def takes(self, texts: Texts) -> bool:
-        """Whether these are what the stream holds, side by side: texts, or vectors of its form."""
-        if isinstance(self.encoder, VectorEncoder):
-            return self.encoder.is_like(texts)
-        return isinstance(self.encoder, WordEncoder) and not texts.dimension
-
-    def add_texts(self, texts: Texts, times: np.ndarray, answers: Answers) -> tuple[Texts, np.ndarray]:
-        """Encode what :meth:`takes` says; those that can be clustered, with their times."""
-        assert isinstance(self.encoder, WordEncoder | VectorEncoder)
-        refused = self.encoder.add_texts(texts)
-        found = sorted([*texts.refused, *refused], key=itemgetter(0))
+    def add(self, given: Texts, times: np.ndarray, answers: Answers) -> tuple[Texts, np.ndarray]:
+        """Encode records once the warm-up is over; those that can be clustered, with their times."""
+        assert self.encoder is not None
+        refused = self.encoder.add(given) if len(given) else []
+        found = sorted([*given.refused, *refused], key=itemgetter(0))
         answers.rejects.extend(reject for _, reject in found)
         if not refused:
-            return texts, times
-        which = np.delete(np.arange(len(texts)), [i for i, _ in refused])
-        return texts.take(which), times[which]
+            return given, times
+        which = np.delete(np.arange(len(given)), [i for i, _ in refused])
+        return given.take(which), times[which]
 
     def _fit_model_to(self, encoder: Encoder) -> None:
         """Take the model for such records, where the settings do not name one."""
@@ -116,9 +101,9 @@ class Intake:
             self.moments = encoder.learn()
         self.blueprint = replace(self.blueprint, settings=meant_for(self.blueprint.settings, encoder))
 
-    def _may_be_right(self, record: Record, reject: Reject, warm: bool) -> bool:
+    def _may_be_right(self, record: Record, reject: Reject) -> bool:
         """Whether a refused record may be of the stream's kind, and the vectors of the warm-up not."""
-        known = not warm and isinstance(self.encoder, VectorEncoder) and reject.reason in STRAYS
+        known = isinstance(self.encoder, VectorEncoder) and reject.reason in STRAYS
         return known and (self.blueprint.sparse is None or not isinstance(record.value, str))
 
     def _of_another_kind(self, record: Record) -> Waiting:
@@ -135,8 +120,8 @@ class Intake:
     def learn(self, answers: Answers) -> None:
         """The warm-up ends: learn scales from the records held back, refuse what is of another kind."""
         assert self.encoder is not None
-        refused = [self.encoder.add(record) for _, record in self.strays]
-        answers.rejects.extend(reject for reject in refused if reject is not None)
+        refused = self.encoder.add(Texts.of(record for _, record in self.strays))
+        answers.rejects.extend(reject for _, reject in refused)
         recognise(self.encoder, self.blueprint.settings)
         self.strays, self.moments = [], self.encoder.learn()
         self._fit_model_to(self.encoder)
@@ -171,8 +156,8 @@ class Intake:
         self.moments = None if moments is None else Moments(*map(unpack, moments))
         if encoder is not None:
             self.encoder = load_encoder(encoder, self.blueprint.settings)
-            taken = [self.encoder.add(record) for _, record in self.pending]
-            require(not any(taken), "records that wait are refused")
+            refused = self.encoder.add(Texts.of(record for _, record in self.pending))
+            require(not refused, "records that wait are refused")
             require(moments is None or not self._beside, "moments beside fields")
             self._fit_model_to(self.encoder)
         for time, _ in [*self.pending, *self.strays]:

@@ -9,19 +9,13 @@ import numpy as np
 
 from streamdp.kernels.packed import pack_all, unpack_all
 from streamdp.lines.history import History
-from streamdp.lines.values import NO_LEVELS, Levels, levels_of
-from streamdp.records import Record
+from streamdp.lines.values import NO_LEVELS, Levels
 from streamdp.records.columns import Texts
 
 
-def written_levels(records: Sequence[Record], keep: Sequence[str]) -> Levels:
+def written_levels(records: Texts, keep: Sequence[str]) -> Levels:
     """The level of each record, where it is kept; ``keep`` are the fields that are."""
-    if "level" not in keep:
-        return NO_LEVELS
-    if not isinstance(records, Texts):
-        kept = [record.keep.get("level") if record.keep else None for record in records]
-        return levels_of([None if level is None else str(level) for level in kept])
-    if "level" not in records.keep:
+    if "level" not in keep or "level" not in records.keep:
         return NO_LEVELS
     data = records.columns.data
     places = records.columns.kept[:, records.keep.index("level")].copy()

@@ -13,7 +13,7 @@ import numpy as np
 from streamdp.answers.announcer import Announcer
 from streamdp.answers.describe import Candidate, Census, described
 from streamdp.beam.search import BeamSearch
-from streamdp.encode.order import Ready, ReorderBuffer
+from streamdp.encode.order import ReorderBuffer
 from streamdp.kernels.sound import require
 from streamdp.lines.holes import Past
 from streamdp.records import RENAMED, Answers, ClusterSummary, Event, Kind, Record, Reject
@@ -202,35 +202,20 @@ class Stream(ABC):
 
     # ---------------------------------------------------------------- records
 
-    def advance(self, ready: Ready, answers: Answers) -> None:
-        """Take records whose turn has come, with their times, and apply corrections at their positions."""
+    def advance(self, given: Texts, times: np.ndarray, answers: Answers) -> None:
+        """Take records whose turn has come, at these times, and apply corrections at their positions."""
         waiting = self.corrections.waiting
-        while waiting and ready:
+        while waiting and len(given):
             room = max(waiting[0][0] - self.seq - self.waiting, 1)
-            self._take_some(ready[:room], answers)
-            ready = ready[room:]
+            self._take_some(given[:room], times[:room], answers)
+            given, times = given[room:], times[room:]
             self._correct_due(answers)
-        self._take_some(ready, answers)
+        if given:
+            self._take_some(given, times, answers)
 
-    def _take_some(self, ready: Ready, answers: Answers) -> None:
+    def _take_some(self, given: Texts, times: np.ndarray, answers: Answers) -> None:
         since = len(answers.events)
-        self.take(ready, answers)
-        self._hear(answers, since)
-
-    def advance_texts(self, texts: Texts, times: np.ndarray, answers: Answers) -> None:
-        """As :meth:`advance`, of texts side by side."""
-        waiting = self.corrections.waiting
-        while waiting and len(texts):
-            room = max(waiting[0][0] - self.seq - self.waiting, 1)
-            self._take_some_texts(texts[:room], times[:room], answers)
-            texts, times = texts[room:], times[room:]
-            self._correct_due(answers)
-        if len(texts):
-            self._take_some_texts(texts, times, answers)
-
-    def _take_some_texts(self, texts: Texts, times: np.ndarray, answers: Answers) -> None:
-        since = len(answers.events)
-        self.take_texts(texts, times, answers)
+        self.take(given, times, answers)
         self._hear(answers, since)
 
     def finish(self, answers: Answers) -> None:
@@ -255,15 +240,8 @@ class Stream(ABC):
         return 0
 
     @abstractmethod
-    def take(self, ready: Ready, answers: Answers) -> None:
-        """Take records whose turn has come, with their times; what was refused before passes through."""
-
-    def take_texts(self, texts: Texts, times: np.ndarray, answers: Answers) -> None:
-        """Take texts whose turn has come, at these times; what was refused among them passes through."""
-        at, ready = iter(times.tolist()), list[tuple[float, Record | Reject]]()
-        for record in texts.all():
-            ready.append((0.0 if isinstance(record, Reject) else next(at), record))
-        self.take(ready, answers)
+    def take(self, given: Texts, times: np.ndarray, answers: Answers) -> None:
+        """Take records whose turn has come, at these times; what was refused before passes through."""
 
     @abstractmethod
     def end(self, answers: Answers) -> None:

@@ -9,14 +9,14 @@ import numpy as np
 from streamdp.answers.line_announcer import LineAnnouncer
 from streamdp.kernels.rows import new_rows
 from streamdp.lines.stream import ANSWER
-from streamdp.records import Lines, Record
+from streamdp.records import Lines
 from streamdp.records.columns import Texts
 
 
 class Telling:
     """Answers to the records of a batch, numbered from ``first``, in order; they go to ``lines``."""
 
-    def __init__(self, announcer: LineAnnouncer, records: Sequence[Record], first: int, lines: Lines) -> None:
+    def __init__(self, announcer: LineAnnouncer, records: Texts, first: int, lines: Lines) -> None:
         self._announcer, self.records, self._first, self.lines = announcer, records, first, lines
         self.answered = 0
         """Records that have an answer, which may wait still."""
@@ -24,11 +24,6 @@ class Telling:
         self._rows, self._sizes = new_rows(len(records), ANSWER), np.zeros(len(records), np.int64)
         self._templates: list[bytes] = []
         self._values: list[bytes] = []
-
-    def next(self, count: int) -> tuple[int, Sequence[Record]]:
-        """The next so many records, which are to be answered now, and the number of the first."""
-        start, self.answered = self.answered, self.answered + count
-        return self._first + start, self.records[start : self.answered]
 
     def add(
         self, rows: np.ndarray, sizes: np.ndarray, templates: Sequence[bytes], values: Sequence[bytes]
@@ -46,8 +41,7 @@ class Telling:
             return
         stretch = slice(self._told, self.answered)
         texts, shown = self.records[stretch], (self._templates, self._values)
-        assert isinstance(texts, Texts)
-        self._announcer.report_texts(
+        self._announcer.report(
             self._first + self._told, self._rows[stretch], self._sizes[stretch], texts, shown, self.lines
         )
         self._told, self._templates, self._values = self.answered, [], []

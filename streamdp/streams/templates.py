@@ -7,6 +7,7 @@ import math
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Sequence
 from itertools import repeat
+from operator import itemgetter
 from typing import Any
 
 import msgspec
@@ -18,14 +19,14 @@ from streamdp.answers.line_announcer import LineAnnouncer
 from streamdp.answers.open_lines import as_template, as_values
 from streamdp.answers.rates import SECONDS, Rates
 from streamdp.encode.batch import Batch
-from streamdp.encode.order import Ready, ReorderBuffer, refuse
+from streamdp.encode.order import ReorderBuffer, refuse
 from streamdp.kernels.packed import pack, unpack
 from streamdp.kernels.sound import require
 from streamdp.lines.holes import Past, past_of
 from streamdp.lines.state import roots
 from streamdp.lines.stream import LineStream, Stretch, bytes_of
 from streamdp.records import TURNS, Answers, Assignment, ClusterSummary, Event, Lines, Record, Reject
-from streamdp.records.columns import Texts, text_of, time_of
+from streamdp.records.columns import Texts
 from streamdp.settings import Settings
 from streamdp.settings.assemble import template_bounds, template_masks, template_terms
 from streamdp.state.corrections import Correction
@@ -74,51 +75,39 @@ class TemplateStream(Stream):
         """Prequential log evidence in nats: the sum of log p(line | past)."""
         return self.lines.log_evidence
 
-    def _texts(self, records: Ready, answers: Answers) -> list[tuple[float, Record]]:
-        """Those of the records, with their times, that are texts; others are refused."""
-        found = []
-        for time, record in records:
-            if isinstance(record, Reject):
-                answers.rejects.append(record)
-            elif isinstance(record.value, str):
-                found.append((time, record))
-            else:
-                detail = "it holds no text, and templates are of lines of text"
-                answers.rejects.append(refuse(record, "wrong_kind", detail))
-        return found
-
-    def take(self, ready: Ready, answers: Answers) -> None:
-        """Learn texts, with their times, and append what there is to say of them."""
-        given = self._texts(ready, answers)
-        if given:
-            records = [record for _, record in given]
-            written = bytes_of([str(record.value) for record in records])
-            self._learn(records, written, np.array([time for time, _ in given]), answers)
-
-    def take_texts(self, texts: Texts, times: np.ndarray, answers: Answers) -> None:
-        """The same of texts side by side."""
-        answers.rejects.extend(reject for _, reject in texts.refused)
+    def take(self, given: Texts, times: np.ndarray, answers: Answers) -> None:
+        """Learn texts at these times, and append what there is to say of them."""
+        which, texts = self._texts(given, answers)
         if len(texts):
-            offsets = np.concatenate([[texts.begin], texts.columns.ends])
-            self._learn(texts, (texts.columns.letters, offsets), times, answers)
+            self._learn(texts, times[which], answers)
 
-    def _learn(
-        self,
-        records: Sequence[Record],
-        written: tuple[np.ndarray, np.ndarray],
-        times: np.ndarray,
-        answers: Answers,
-    ) -> None:
-        """Learn records at these times, of which ``written`` are the bytes, and where each begins."""
+    def _texts(self, given: Texts, answers: Answers) -> tuple[np.ndarray, Texts]:
+        """Those of the records that are texts, and which they are; others are refused."""
+        which = np.arange(len(given))
+        if given.are_texts:
+            answers.rejects.extend(reject for _, reject in given.refused)
+            return which, given
+        are = np.array([isinstance(record.value, str) for record in given], bool)
+        detail = "it holds no text, and templates are of lines of text"
+        own = [(i, refuse(given[i], "wrong_kind", detail)) for i in np.flatnonzero(~are).tolist()]
+        found = sorted([*given.refused, *own], key=itemgetter(0))
+        answers.rejects.extend(reject for _, reject in found)
+        return which[are], Texts.of(given[i] for i in which[are].tolist())
+
+    def _learn(self, records: Texts, times: np.ndarray, answers: Answers) -> None:
+        """Learn records at these times."""
+        written = records.columns.letters, np.concatenate([[records.begin], records.columns.ends])
+        if records.objects is not None:  # which may hold what is no text at all
+            written = bytes_of(records.said())
         lines, events = answers.lines, answers.events if self.with_events else None
         first, offsets = self.seq, np.zeros(len(records) + 1, np.int64)
         self.retained.append(first, Batch(offsets, times=times))
         telling = Telling(self.announcer, records, first, lines)
-        done, dated = 0, time_of(records, 0) is not None
+        done, dated = 0, records.time(0) is not None
         levels = written_levels(records, self.settings.kept)
         for part in self.lines.take_bytes(*written, times, levels, dated=dated):
             if len(part.retired):
-                self._retire(first + done, time_of(records, done), events)
+                self._retire(first + done, records.time(done), events)
                 continue
             n, untold = len(part.answers), -1
             turned = self._turned(part, times, first, done, records, dated=dated)
@@ -126,10 +115,10 @@ class TemplateStream(Stream):
                 events.extend(turned)
             if part.changed:  # the last line changed a template: the others are reported as it was
                 self._tell(telling, part, 0, n - 1)
-                untold = self._changed(text_of(records, done + n - 1), part)
+                untold = self._changed(records.text(done + n - 1), part)
             self._tell(telling, part, n - 1 if part.changed else 0, n)
             done += n
-            last, seq = time_of(records, done - 1) if part.changed else None, first + done - 1
+            last, seq = records.time(done - 1) if part.changed else None, first + done - 1
             if part.changed and events is not None and part.answers["founded"][-1]:
                 events.append(self._event("born", int(part.answers["label"][-1]), seq, last))
             for younger, older in part.changes.tolist():
@@ -141,8 +130,8 @@ class TemplateStream(Stream):
 
     def score(self, records: Sequence[Record | Reject], first: int, answers: Answers) -> None:
         """Append answers that teach nothing, numbered from ``first``."""
-        taken = [record for _, record in self._texts([(0.0, record) for record in records], answers)]
-        part = self.lines.score([str(record.value) for record in taken])
+        _, taken = self._texts(Texts.of(records), answers)
+        part = self.lines.score(taken.said())
         numbers = self.announcer.numbers.score(part.answers, part.sizes)
         answers.lines.extend(self._answers(part.answers, numbers, first, taken))
 
@@ -213,12 +202,6 @@ class TemplateStream(Stream):
         if start == stop:
             return
         rows, sizes, texts = part.answers[start:stop], part.sizes[start:stop], telling.records
-        if not isinstance(texts, Texts):
-            first, records = telling.next(stop - start)
-            numbers, _ = self.announcer.numbers.take(first, rows, sizes, records)
-            found = self._answers(rows, numbers, first, records)
-            self.announcer.report(found, records, telling.lines)
-            return
         known, own, params = self.readings.written, self.lines.state.clusters, self.settings.params
         shown, named = self._shown(rows)
         templates = [known.get(each) or as_template(shown(own, each)) for each in named]
@@ -305,7 +288,7 @@ class TemplateStream(Stream):
         times: np.ndarray,
         first: int,
         done: int,
-        records: Sequence[Record],
+        records: Texts,
         *,
         dated: bool,
     ) -> list[Event]:
@@ -314,7 +297,7 @@ class TemplateStream(Stream):
         labels = part.answers["label"]
         for turn in self._rates.take(labels, times[done : done + len(labels)], first + done, dated=dated):
             kind = TURNS[0] if turn.silent else TURNS[1]
-            event = self._event(kind, turn.label, first + done + turn.at, time_of(records, done + turn.at))
+            event = self._event(kind, turn.label, first + done + turn.at, records.time(done + turn.at))
             last = None if event.last_time is None else turn.last
             found.append(
                 msgspec.structs.replace(

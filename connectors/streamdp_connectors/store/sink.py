@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from streamdp.errors import Exit
-from streamdp.records import Answers, Event, Record, Reject
+from streamdp.records import Answers, Event
 from streamdp.records.brief import Brief, briefs
 from streamdp.records.columns import Texts
 from streamdp_connectors.protocol import FullError, SinkError
@@ -66,11 +66,6 @@ class StoreLeft(msgspec.Struct, frozen=True):
 
 
 _encode = msgspec.json.Encoder().encode
-
-
-def said(record: Record) -> str:
-    """What a record says: its text, else its value as JSON."""
-    return record.value if isinstance(record.value, str) else _encode(record.value).decode()
 
 
 class StoreSink:
@@ -238,15 +233,10 @@ class StoreSink:
             self._marked += 1
             self._marks.append((self._marked, _encode(positions).decode()))
 
-    def taken(self, records: Texts | Sequence[Record | Reject]) -> None:
+    def taken(self, records: Texts) -> None:
         """These were read, and will be answered."""
         self._keep_batch()
-        if isinstance(records, Texts):
-            self._batch = records
-        else:
-            for record in records:
-                if isinstance(record, Record):
-                    self._wait(_encode(record.position), said(record))
+        self._batch = records
 
     def _keep_batch(self) -> None:
         """Remember what the texts of the last batch say that were not answered at once."""
