@@ -174,7 +174,7 @@ def test_what_a_record_is_made_into() -> None:
     assert encoded(encoder, [made(some), made({"body": "again"})]) == [None, None]
     assert encoder.sizes(encoder.take(np.zeros(2))).tolist() == [6, 1]
     scoring = encoder.for_scoring()
-    assert scoring.add(made({"title": "lost things here"})) is None
+    assert encoded(scoring, [made({"title": "lost things here"})]) == [None]
     batch, unknown = scoring.take(np.zeros(1)), encoder.vocabulary.unknown
     assert sorted(batch.words[2:].tolist())[1:] == [unknown, unknown]
 

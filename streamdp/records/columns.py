@@ -183,6 +183,8 @@ class Texts(Sequence[Record]):
 
     def all(self) -> list[Record | Reject]:
         """Records and what was refused, as they came."""
+        if self.objects is not None and not self.refused:
+            return list(self.objects)
         found: list[Record | Reject] = []
         at = 0
         for before, reject in self.refused:
@@ -286,6 +288,8 @@ class Texts(Sequence[Record]):
     def __getitem__(self, at: slice) -> Texts: ...
     def __getitem__(self, at: int | slice) -> Record | Texts:
         if isinstance(at, slice):
+            if not at.start and (at.stop is None or at.stop >= len(self)):
+                return self
             start, stop, _ = at.indices(len(self))
             return self if (start, stop) == (0, len(self)) else self._part(start, max(start, stop))
         if not -len(self) <= at < len(self):

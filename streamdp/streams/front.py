@@ -21,16 +21,16 @@ ONE_BY_ONE = 16
 def receive(stream: Stream, given: Texts, answers: Answers) -> None:
     """Take records together as far as they pass as they come, one by one where they do not."""
     at, some, needs_time = 0, ONE_BY_ONE, stream.settings.distance == "seconds"
-    if not len(given):
-        stream.advance(given, np.zeros(0), answers)
+    if len(given) < FEW:
+        _put_in_order(stream, given, answers, needs_time=needs_time)
+        return
     while at < len(given):
         rest = given[at:]
         times = rest.columns.times
-        if len(rest) < FEW:
-            times = times[:0]
-        elif needs_time and np.isnan(times).any():
+        if needs_time and np.isnan(times).any():
             times = times[: int(np.isnan(times).argmax())]
-        if len(times) and len(times := stream.order.pass_through(times, rest.arrivals)):
+        times = stream.order.pass_through(times, rest.arrivals)
+        if len(times):
             stream.advance(rest[: len(times)], times, answers)
             at += len(times)
         else:
