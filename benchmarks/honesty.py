@@ -9,8 +9,8 @@ import numpy as np
 
 from benchmarks.quality import answers_of
 from benchmarks.workloads import Document, documents, records_of, show, warm
-from streamdp.answers.confidence import Confidence
 from streamdp.engine import Engine
+from streamdp.ledger.confidence import Confidence
 from streamdp.records import Assignment
 from streamdp.settings import Settings
 

@@ -254,7 +254,7 @@ class Engine(OneThreadAtATime, but=("advance", "score", "search")):
 
     def clusters(self, among: Collection[int] | None = None) -> ClusterList:
         """The live clusters of the best hypothesis, largest first; ``among``: those labels, muted or not."""
-        held, samples = self._stream.retained, self._stream.announcer.samples
+        held, samples = self._stream.retained, self._stream.announcer.ledger.samples
         found = described(self._stream.summaries(among), held, samples, dated=self.dated)
         muted = self.corrections.muted if among is None else ()
         return ClusterList(cluster for cluster in found if cluster.cluster not in muted)
@@ -263,7 +263,7 @@ class Engine(OneThreadAtATime, but=("advance", "score", "search")):
         """The clusters that closed or retired last, the latest first; none where no events were asked for."""
         told, muted = self._stream.announcer, self.corrections.muted
         ended = (event for event in reversed(told.ended) if event.cluster not in muted)
-        return ClusterList(of_closed(event, told.samples) for event in ended)
+        return ClusterList(of_closed(event, told.ledger.samples) for event in ended)
 
     def doubts(self) -> list[str]:
         """What is doubtful about the stories, a sentence each; empty where nothing is."""
@@ -360,7 +360,7 @@ class Engine(OneThreadAtATime, but=("advance", "score", "search")):
     def spoken(self) -> list[tuple[int, int, str, Assignment | None]]:
         """What some records say: seq, label, text, and the answer where it is open still."""
         told = self._stream.announcer
-        return [(seq, label, text, told.undecided.get(seq)) for seq, label, text in told.samples.all()]
+        return [(seq, label, text, told.undecided.get(seq)) for seq, label, text in told.ledger.samples.all()]
 
     # ---------------------------------------------------------------- state
 
@@ -378,7 +378,7 @@ class Engine(OneThreadAtATime, but=("advance", "score", "search")):
         self = cls(settings)
         self._order, stream = order, BeamStream(self._blueprint, order, final_only=False)
         self._stream = stream
-        stream.announcer.ledger.put(seen.first, seen.labels)
+        stream.announcer.ledger.put_labels(seen.first, seen.labels)
         stream.retained.append(seen.first, seen.batch)
         stream.announcer.finish(search.seq - 1, Lines())
         stream.begin_with(encoder, moments, search)

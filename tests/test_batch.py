@@ -99,7 +99,7 @@ def test_the_last_records_are_retained(dense: bool, limit: int) -> None:
     retained = Retained(ledger, limit)
     for start, stop in ((0, 3), (3, 4), (4, 10), (10, 12)):
         retained.append(start, whole.slice(start, stop))
-        ledger.put(start, labels[start:stop])
+        ledger.put_labels(start, labels[start:stop])
     ledger.relabel(11, 99)
     ledger.relabel(0, 99)
     held = retained.collect()

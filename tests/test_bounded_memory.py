@@ -282,7 +282,7 @@ def test_what_is_retained_is_what_fits_of_the_newest(asked: float) -> None:
         held, first = Retained(ledger, limit, most), 0
         for batch in batches:
             held.append(first, batch)
-            ledger.put(first, np.arange(first, first + batch.size))
+            ledger.put_labels(first, np.arange(first, first + batch.size))
             first += batch.size
             fits = [n for n in range(1, min(limit, first) + 1) if sizes[first - n : first].sum() <= most]
             expected = max(fits, default=1)
@@ -317,7 +317,7 @@ def test_samples_of_long_fields_are_short() -> None:
     settings = Settings(keep=("k",))
     lines = [{"text": "storm coast", "k": "v" * 100_000}] * 3 + [{"text": "rain", "k": {"a": ["b" * 9000]}}]
     engine, _ = both_ways(lines, settings)
-    held = engine._stream.announcer.samples._held.values()
+    held = engine._stream.announcer.ledger.samples._held.values()
     assert max(len(text) for samples in held for _, _, text in samples) <= 400
 
 

@@ -16,10 +16,10 @@ from feeds import feed, headlines, reloaded, texts
 from test_lasting import STREAMS
 
 from benchmarks.drifting import demo_stream
-from streamdp.answers import confidence
-from streamdp.answers.confidence import FADE, LEAST, USUAL, WEIGHT, Confidence
 from streamdp.engine import Engine
 from streamdp.kernels.sound import UnsoundError
+from streamdp.ledger import confidence
+from streamdp.ledger.confidence import FADE, LEAST, USUAL, WEIGHT, Confidence
 from streamdp.records import Assignment, Record
 from streamdp.records.erased import Erased
 from streamdp.settings import Settings

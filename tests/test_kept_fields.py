@@ -12,7 +12,7 @@ import pytest
 from commands import call, parsed, succeed
 
 from streamdp import Engine, Settings, stories
-from streamdp.answers.samples import text_of
+from streamdp.ledger.samples import text_of
 from streamdp.page.past import retained
 from streamdp.page.view import View
 from streamdp.programs.brief import whole_story

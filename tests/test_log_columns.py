@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 from logs import HEADS, program, worded
 
 from streamdp.answers.open_lines import HeldTemplates
-from streamdp.answers.samples import Samples, lasting
 from streamdp.decode.decoder import Decoder
 from streamdp.decode.log_reader import LogReader
 from streamdp.engine import Engine
+from streamdp.ledger.samples import Samples, lasting
 from streamdp.records import JOINED, Answers, Record, Reject
 from streamdp.records.columns import Texts
 from streamdp.records.raws import Raws

@@ -17,13 +17,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from side_by_side import KEEP, all_of, check_answers, check_parts, check_read_as_decoded
 
-from streamdp.answers.numbers import NOTHING_REVISED
 from streamdp.answers.open_lines import OpenLines
 from streamdp.cli.reading import Reader
 from streamdp.decode.decoder import Decoder
 from streamdp.decode.texts import FEW, TextReader
 from streamdp.encode.order import ReorderBuffer
 from streamdp.engine import Engine
+from streamdp.ledger.numbers import NOTHING_REVISED
 from streamdp.records import Answers, Assignment, Final, Lines, Record, Reject
 from streamdp.records.columns import Texts
 from streamdp.settings import Settings

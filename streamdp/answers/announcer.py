@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
-from functools import partial
 from itertools import repeat
 from typing import Any
 
@@ -12,10 +11,8 @@ import msgspec
 import numpy as np
 
 from streamdp.answers.assignments import assignments
-from streamdp.answers.numbers import Numbers
 from streamdp.answers.open_lines import OpenLines
-from streamdp.answers.samples import Joined, Samples, text_of
-from streamdp.answers.written import CLOSED, Report
+from streamdp.answers.written import Report
 from streamdp.beam.data.state import Output
 from streamdp.kernels.sound import require
 from streamdp.ledger.ledger import Ledger
@@ -40,11 +37,9 @@ class Announcer:
 
     def __init__(self, settings: Settings, *, final_only: bool, linked: bool) -> None:
         shares = Shares.of(settings)
-        self.ledger = Ledger(settings.retain)
+        self.ledger = Ledger(settings.retain, settings.truth_field, settings.texts)
         self.retained = Retained(self.ledger, settings.retain, shares.retained)
         self._most_bytes = shares.answers
-        self.samples = Samples(partial(text_of, texts=settings.texts))
-        self.numbers = Numbers(self.ledger, settings.truth_field)
         self.ended: deque[Event] = deque(maxlen=ENDED)
         """The clusters that were closed last, where events are reported."""
         self.final_only = final_only
@@ -98,7 +93,7 @@ class Announcer:
     def learn_of(self, correction: Correction) -> None:
         """Take from a correction, before it is carried out, of which class some records are."""
         what, labels = correction.what, correction.stories
-        told = self.numbers.confidence
+        told = self.ledger.confidence
         if what not in ("move", "split", "pin"):
             return
         held = self.undecided
@@ -124,26 +119,14 @@ class Announcer:
         are those of the records (``Batch.sizes``).
         """
         revisions = out.revisions[: out.counters.revisions]
-        numbers, confident = self.numbers.take(seq, rows, sizes, records, revisions)
+        numbers, confident = self.ledger.put(seq, rows, sizes, records, revisions)
         self._open.add(seq, rows, numbers, records)
-        samples = self.samples.of_columns(records, seq, rows["label"], numbers[3])
-        report = self._open.announce(revisions, confident, rows["decided"], self.open_for)
-        self._report(report, samples, seq, lines)
+        self._write(self._open.announce(revisions, confident, rows["decided"], self.open_for), lines)
 
-    def _report(self, report: Report, samples: Sequence[Joined], first: int, lines: Lines) -> None:
-        """Append what there is to say; ``samples`` are the records from number ``first`` on."""
-        at = 0
-        for by, seq, before, after in report.moves[: report.counters.moves].tolist():
-            self.samples.extend(samples[at : by + 1 - first])
-            at = max(by + 1 - first, at)
-            self._move(seq, before, after)
-        self.samples.extend(samples[at:])
+    def _write(self, report: Report, lines: Lines) -> None:
+        """Append what there is to say."""
+        self.revised += int(report.counters.revised)
         self._open.write(report, lines)
-
-    def _move(self, seq: int, before: int, after: int) -> None:
-        """A record has another label."""
-        self.revised += before != CLOSED
-        self.samples.move(seq, before, after)
 
     def unsure(self, start: int, stop: int) -> np.ndarray:
         """The open records from one number up to another that were not sure, or are revised since."""
@@ -152,15 +135,14 @@ class Announcer:
     def revise(self, out: Output, lines: Lines) -> None:
         """Append the revisions of records that were looked at again."""
         revisions = out.revisions[: out.counters.revisions]
-        confident = self.numbers.revise(revisions)
-        self._report(self._open.revise(revisions, confident), (), 0, lines)
+        self._write(self._open.revise(revisions, self.ledger.move(revisions)), lines)
 
     def announce_frozen(
         self, out: Output, records: Sequence[Record], sizes: np.ndarray, first: int, lines: Lines
     ) -> None:
         """Append answers that taught nothing, numbered from ``first``: they are never revised."""
         rows = out.answers[: len(records)]
-        lines.extend(self._answers(rows, records, first, self.numbers.score(rows, sizes)))
+        lines.extend(self._answers(rows, records, first, self.ledger.score(rows, sizes)))
 
     def finish(self, last: int, lines: Lines) -> None:
         """The stream has ended with record ``last``: everything is final now."""
@@ -190,8 +172,7 @@ class Announcer:
                 answer = msgspec.structs.replace(answer, template="")
             held[seq] = answer
         self._open = self._opened([*held.values()], self.final, self.closed)
-        self.samples.erase(gone.seqs)
-        self.numbers.confidence.erase(gone.seqs)
+        self.ledger.erase(gone.seqs)
         ended = [msgspec.convert(gone.scrubbed(msgspec.to_builtins(event)), Event) for event in self.ended]
         self.ended.clear()
         self.ended.extend(ended)
@@ -201,22 +182,16 @@ class Announcer:
         stored: dict[str, Any] = {
             "undecided": list(self.undecided.values()),
             "final": self.final,
-            "samples": self.samples.dump(),
             "ledger": self.ledger.dump(),
             "ended": list(self.ended),
         }
-        if self.numbers.confidence.labels:
-            stored["confidence"] = self.numbers.confidence.dump()
         return stored | ({"closed": self.closed} if self.closed[0] else {})
 
     def load(self, stored: dict[str, Any]) -> None:
         """The inverse of :meth:`dump`."""
         final = stored["final"]
         require(type(final) is int and -1 <= final < 1 << 62, "what is final is out of range")
-        self.samples.load(stored["samples"])
         self.ledger.load(stored["ledger"])
-        if "confidence" in stored:
-            self.numbers.confidence.load(stored["confidence"])
         self.ended.extend(msgspec.convert(event, Event) for event in stored["ended"])
         answers = [msgspec.convert(answer, Assignment) for answer in stored["undecided"]]
         early, last = stored.get("closed", self.closed)

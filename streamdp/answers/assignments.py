@@ -29,7 +29,7 @@ def assignments(
     rows
         ``label`` and ``founded`` of each: arrays of shape (n,).
     numbers
-        Those of :mod:`streamdp.answers.numbers`, shape (8, n).
+        Those of :mod:`streamdp.ledger.numbers`, shape (8, n).
     records
         The records, n of them.
     first

@@ -10,12 +10,12 @@ from typing import Any, NamedTuple
 import msgspec
 import numpy as np
 
-from streamdp.answers.samples import Samples
 from streamdp.beam.data.pool import CLOSED
 from streamdp.beam.data.state import Output
 from streamdp.beam.search import BeamSearch
 from streamdp.encode.batch import Batch
 from streamdp.encode.vocabulary import is_erased
+from streamdp.ledger.samples import Samples
 from streamdp.likelihoods import VectorFamily
 from streamdp.likelihoods.categorical import FIELD, FieldsLearned
 from streamdp.records import RENAMED, TITLED, TURNS, ClusterSummary, Event

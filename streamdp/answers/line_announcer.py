@@ -7,9 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from streamdp.answers.announcer import Announcer
-from streamdp.answers.numbers import NOTHING_REVISED
 from streamdp.answers.open_lines import Refill
-from streamdp.answers.samples import lasting
+from streamdp.ledger.numbers import NOTHING_REVISED
 from streamdp.records import Lines
 from streamdp.records.columns import Texts
 from streamdp.settings import Settings
@@ -31,23 +30,18 @@ class LineAnnouncer(Announcer):
         lines: Lines,
     ) -> None:
         """Append answers to texts, numbered from ``first``; ``shown`` are templates and values of holes."""
-        numbers, _ = self.numbers.take(first, rows, sizes, texts)
-        labels = rows["label"]
+        numbers, _ = self.ledger.put(first, rows, sizes, texts)
         self._open.add(first, rows, numbers, texts, *shown)
-        which = lasting(labels, numbers[3]) if self.samples.has_room(len(np.unique(labels))) else None
-        samples = self.samples.of_columns(texts, first, labels, numbers[3], which)
         through = np.arange(first, first + len(texts))
-        report = self._open.announce(*NOTHING_REVISED, through, self.open_for)
-        self._report(report, samples, first, lines)
+        self._write(self._open.announce(*NOTHING_REVISED, through, self.open_for), lines)
 
     def relabel(self, before: int, after: int, template: str, lines: Lines, refill: Refill) -> None:
         """A label has become an older one: append the revisions of what is open.
 
         ``template`` is that of the label; ``refill`` has that of a line with values of holes.
         """
-        self.numbers.confidence.unite(before, after)
-        confident = self.numbers.confidence.told if self.numbers.confidence.labels else None
+        self.ledger.unite(before, after)
+        confident = self.ledger.confidence.told if self.ledger.confidence.labels else None
         report, told = self._open.relabel(before, after, template, confident, refill)
-        self.ledger.unite(before, after, told)
+        self.ledger.count_revised(told)
         self._open.write(report, lines)
-        self.samples.unite(before, after)

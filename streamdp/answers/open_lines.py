@@ -10,7 +10,6 @@ import msgspec
 import numpy as np
 
 from streamdp.answers.assignments import chance_of, counted
-from streamdp.answers.numbers import NUMBERS
 from streamdp.answers.written import (
     BESIDE,
     FINAL_EVERY,
@@ -25,6 +24,7 @@ from streamdp.answers.written import (
 )
 from streamdp.kernels.jit import Bound
 from streamdp.kernels.rows import longer, made
+from streamdp.ledger.numbers import NUMBERS
 from streamdp.records import Assignment, Final, Lines, Record
 from streamdp.records.columns import ENCODER, Texts
 from streamdp.settings.memory import AROUND
@@ -49,7 +49,7 @@ class OpenLines:
         self._open = made(Open, {"lines": 64, "letters": 4096})
         self._templates = HeldTemplates()
         self._most_bytes = most_bytes
-        self._report = made(Report, {"lines": 64, "moves": 64})
+        self._report = made(Report, {"lines": 64})
         self._linked, self._final_only = linked, final_only
         self._take_over, self._write = Bound(take_over), Bound(write_lines)
         self._announce, self._revise = Bound(announce), Bound(revise)
@@ -171,10 +171,10 @@ class OpenLines:
         self._open.counters.used = used + lines
         return self._open.lines[used : used + lines]
 
-    def _room_for(self, lines: int, moves: int) -> Report:
+    def _room_for(self, lines: int) -> Report:
         """An empty report with room for so much."""
-        if lines > len(self._report.lines) or moves > len(self._report.moves):
-            self._report = made(Report, {"lines": 2 * lines, "moves": 2 * moves})
+        if lines > len(self._report.lines):
+            self._report = made(Report, {"lines": 2 * lines})
         self._report.counters.clear()
         return self._report
 
@@ -183,7 +183,7 @@ class OpenLines:
     ) -> Report:
         """Report the answers that were added last: see :func:`announce`."""
         n = len(through) + len(revisions) + len(through) // FINAL_EVERY + 1
-        report = self._room_for(n + self._final_only * len(self), len(revisions))
+        report = self._room_for(n + self._final_only * len(self))
         decided, modes = np.ascontiguousarray(through), (self._linked, self._final_only)
         self._announce(
             (self._open, report), revisions, confident, decided, open_for, self._most_bytes, *modes
@@ -192,7 +192,7 @@ class OpenLines:
 
     def revise(self, revisions: np.ndarray, confident: np.ndarray) -> Report:
         """Report revisions of answers, and what is told of these."""
-        report = self._room_for(len(revisions), len(revisions))
+        report = self._room_for(len(revisions))
         self._revise((self._open, report), revisions, confident, self._linked, self._final_only)
         return report
 
@@ -215,7 +215,7 @@ class OpenLines:
         if told is not None:
             for i in which.tolist():
                 lines["confidence"][i], lines["confidence_labels"][i] = told(after, lines["probability"][i])
-        report = self._room_for(len(which), 0)
+        report = self._room_for(len(which))
         if not self._final_only:
             report.lines[: len(which)] = lines[which]
             report.counters.lines = len(which)

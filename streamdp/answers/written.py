@@ -28,12 +28,6 @@ counts for ``size`` bytes. The probability of a cluster that lasts, stability an
 told. Finality is a line of revision -1, with the number of the last record in place of its own.
 """
 
-MOVED = row_type("by seq before after")
-"""A record that has another label, since which record came."""
-
-CLOSED = -1
-"""In place of the label before, of a record whose answer is final: nobody is told of its new one."""
-
 FINAL_EVERY = 100
 """Records between two finality lines."""
 
@@ -70,11 +64,10 @@ class Templates(NamedTuple):
 
 
 class Report(NamedTuple):
-    """What is announced: lines, and which records have other labels."""
+    """What is announced: lines, and how many answers are ``revised``."""
 
-    counters: Annotated[Counters, one("lines moves")]
+    counters: Annotated[Counters, one("lines revised")]
     lines: Annotated[np.ndarray, rows(LINE, "lines")]
-    moves: Annotated[np.ndarray, rows(MOVED, "moves")]
 
 
 def _bytes(text: str) -> np.ndarray:
@@ -288,13 +281,10 @@ def _revise(
     opened: Open, report: Report, revision: Any, confident: np.ndarray, linked: bool, final_only: bool
 ) -> None:
     begin = opened.counters.begin
-    move = report.moves[report.counters.moves]
-    report.counters.moves += 1
     if begin == opened.counters.used or revision.seq < opened.lines[begin].seq:
-        move.by, move.seq, move.before, move.after = revision.by, revision.seq, CLOSED, revision.label
-        return
+        return  # its answer is final: nobody is told
     line = opened.lines[begin + revision.seq - opened.lines[begin].seq]
-    move.by, move.seq, move.before, move.after = revision.by, revision.seq, line.label, revision.label
+    report.counters.revised += 1
     line.label, line.founded = revision.label, revision.founded
     line.link = revision.link if linked else -1
     line.probability = to_digits(revision.probability)

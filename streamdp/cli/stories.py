@@ -15,11 +15,11 @@ from rich.text import Text
 
 from streamdp.answers.listing import printable
 from streamdp.answers.listing import table as html_table
-from streamdp.answers.samples import text_of_kept
 from streamdp.cli.errors import say
 from streamdp.cli.lines import csv_of
 from streamdp.cli.options import StoriesOptions
 from streamdp.errors import ConfigError, Exit, foreseen
+from streamdp.ledger.samples import text_of_kept
 from streamdp.reports.marks import moment_of
 from streamdp.reports.report import document
 from streamdp.reports.report import report as written

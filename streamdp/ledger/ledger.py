@@ -1,8 +1,9 @@
-"""The table of the latest records, for Python."""
+"""The ledger: the table of the latest records, their classes, and a few of every cluster to be shown."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import functools
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,9 @@ from streamdp.kernels.jit import Bound, entry
 from streamdp.kernels.packed import pack, unpack_all
 from streamdp.kernels.rows import made
 from streamdp.kernels.sound import RECORDS, counters_of, ints_of, narrow, plain_counters, reals_of, require
+from streamdp.ledger.confidence import Confidence
+from streamdp.ledger.numbers import NO_REVISIONS, NUMBERS, put_all, rounded
+from streamdp.ledger.samples import Samples, lasting_samples, text_of
 from streamdp.ledger.table import (
     CELLS,
     EARLY,
@@ -24,12 +28,13 @@ from streamdp.ledger.table import (
     lasting,
     move,
 )
+from streamdp.records.columns import Texts
 
 
 @entry
-def _move_all(table: Table, revisions: np.ndarray) -> None:
+def _move_all(table: Table, revisions: np.ndarray, before: np.ndarray) -> None:
     for r in range(revisions.shape[0]):
-        move(table, revisions[r])
+        before[r] = move(table, revisions[r])
 
 
 @entry
@@ -38,13 +43,23 @@ def _lasting_all(table: Table, shares: np.ndarray, out: np.ndarray) -> None:
         out[i] = lasting(table, shares[i])
 
 
-class Ledger:
-    """What is known of the latest records: of the last ``retain``, and of those that are not judged yet."""
+FEW = 16
+"""Records of which all are tried as samples: choosing those that may stay takes longer."""
 
-    def __init__(self, retain: int) -> None:
+
+class Ledger:
+    """What is known of the latest records: of the last ``retain``, and of those that are not judged yet.
+
+    :meth:`put`, :meth:`move` and :meth:`unite` are all that changes labels. ``truth_field`` is the kept field
+    that has the class of a record, None for none; ``texts`` are fields that are texts.
+    """
+
+    def __init__(self, retain: int, truth_field: str | None = None, texts: Sequence[str] = ()) -> None:
         self.size = max(retain, STAYS_AFTER)
         self.table = made(Table, {"records": self.size}, usual=USUAL.reshape(-1).copy())
-        self._move, self._lasting = Bound(_move_all), Bound(_lasting_all)
+        self.confidence = Confidence(truth_field)
+        self.samples = Samples(functools.partial(text_of, texts=texts))
+        self._put, self._move, self._lasting = Bound(put_all), Bound(_move_all), Bound(_lasting_all)
 
     @property
     def seq(self) -> int:
@@ -55,7 +70,66 @@ class Ledger:
         """Records are vectors that are looked at again."""
         self.table.usual[:], self.table.early[:] = OF_VECTORS.reshape(-1), EARLY
 
-    def put(self, first: int, labels: np.ndarray) -> None:
+    def put(
+        self,
+        first: int,
+        rows: np.ndarray,
+        sizes: np.ndarray,
+        records: Texts,
+        revisions: np.ndarray = NO_REVISIONS,
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Write records down, from number ``first`` on, by what a search says of them: their numbers.
+
+        Parameters
+        ----------
+        first, records
+            The records, n of them, and the number of the first.
+        rows
+            What the search says of each, shape (n,).
+        sizes
+            The tokens of each, its fields, or numbers of its vector.
+        revisions
+            What they brought, by the record that did: rows of ``REVISION``, shape (m,).
+
+        Returns
+        -------
+        The numbers of the records, shape (8, n): see ``NUMBERS``; and the confidence in the revisions and its
+        number of labels, shape (m, 2).
+        """
+        numbers, before = np.empty((len(NUMBERS), len(rows))), np.empty(len(revisions), np.int64)
+        self._put((self.table,), rows, sizes, revisions, first, numbers, before)
+        confident = self.confidence.take(first, rows, revisions, records, numbers[6:])
+        self._sample(first, rows["label"], numbers[3], records, revisions, before)
+        return numbers, confident
+
+    def _sample(
+        self,
+        first: int,
+        labels: np.ndarray,
+        novelties: np.ndarray,
+        records: Texts,
+        revisions: np.ndarray,
+        before: np.ndarray,
+    ) -> None:
+        """Take records as samples of their clusters, and move those that were revised meanwhile."""
+        samples, which = self.samples, None
+        many = len(labels) > FEW and not len(revisions) and (records.are_texts or records.keep)
+        if many and samples.has_room(len(np.unique(labels))):
+            which = lasting_samples(labels, novelties)
+        joined, at = samples.of_columns(records, first, labels, novelties, which), 0
+        for by, seq, was, label in _moves(revisions, before):
+            samples.extend(joined[at : by + 1 - first])
+            at = max(by + 1 - first, at)
+            samples.move(seq, was, label)
+        samples.extend(joined[at:])
+
+    def score(self, rows: np.ndarray, sizes: np.ndarray) -> np.ndarray:
+        """The numbers of records that teach nothing: their answers are never revised."""
+        numbers = rounded(rows, sizes)
+        self._lasting((self.table,), numbers[1], numbers[4])
+        return numbers
+
+    def put_labels(self, first: int, labels: np.ndarray) -> None:
         """Write records down, from number ``first`` on, that were answered elsewhere."""
         stop = first + len(labels)
         rows = self._rows(max(first, stop - self.size), stop)
@@ -63,22 +137,36 @@ class Ledger:
         self.table.records["label"][rows] = labels[len(labels) - len(rows) :]
         self.table.counters.seq = stop
 
-    def move(self, revisions: np.ndarray) -> None:
-        """Some records have other labels: rows of ``REVISION``."""
-        self._move((self.table,), revisions)
+    def move(self, revisions: np.ndarray) -> np.ndarray:
+        """Give records other labels; the confidence in these and its number of labels, shape (m, 2)."""
+        before = np.empty(len(revisions), np.int64)
+        self._move((self.table,), revisions, before)
+        for _, seq, was, label in _moves(revisions, before):
+            self.samples.move(seq, was, label)
+        return self.confidence.revise(revisions)
 
     def relabel(self, seq: int, label: int) -> None:
         """A record that was answered elsewhere has another label."""
         if self.seq - self.size <= seq < self.seq:
             self.table.records["label"][seq % self.size] = label
 
-    def unite(self, before: int, after: int, told: Sequence[int]) -> None:
-        """A label has become an older one; ``told`` are the records whose answers are revised for it."""
+    def unite(self, before: int, after: int) -> None:
+        """A label has become an older one."""
         records = self.table.records
         those = records["label"] == before
         records["label"][those], records["new"][those] = after, 0
-        seqs = np.array(told, np.int64)
-        records["revised"][seqs[seqs >= self.seq - self.size] % self.size] = 1
+        self.confidence.unite(before, after)
+        self.samples.unite(before, after)
+
+    def count_revised(self, seqs: Sequence[int]) -> None:
+        """The answers to these records were revised."""
+        given = np.array(seqs, np.int64)
+        self.table.records["revised"][given[given >= self.seq - self.size] % self.size] = 1
+
+    def erase(self, seqs: Collection[int]) -> None:
+        """Let go of what records say, and of which class they are."""
+        self.samples.erase(seqs)
+        self.confidence.erase(seqs)
 
     def rename(self, labels: np.ndarray) -> None:
         """All records have new labels; ``labels`` are those of all records so far."""
@@ -94,10 +182,6 @@ class Ledger:
         """The records from one number up to another that were not sure, or are revised since."""
         rows = self.table.records[self._rows(start, stop)]
         return start + np.flatnonzero((rows["revised"] == 1) | (rows["cell"] % KINDS < SURE))
-
-    def lasting(self, shares: np.ndarray, out: np.ndarray) -> None:
-        """Write the chances that records found clusters that last, by their ``new_probability``."""
-        self._lasting((self.table,), shares, out)
 
     def _rows(self, first: int, stop: int) -> np.ndarray:
         return np.arange(first, stop) % self.size
@@ -115,11 +199,16 @@ class Ledger:
         return {name: pack(narrow(column)) for name, column in columns.items()} | {
             "tallies": {name: pack(table.cells[name]) for name in ("count", "revised")},
             "counters": plain_counters(table.counters),
+            "samples": self.samples.dump(),
+            "classes": self.confidence.dump() if self.confidence.labels else None,
         }
 
     def load(self, stored: dict[str, Any]) -> None:
         """The inverse of :meth:`dump`. Raises UnsoundError where what was stored does not go together."""
-        facts = unpack_all(stored)
+        self.samples.load(stored["samples"])
+        if stored["classes"] is not None:
+            self.confidence.load(stored["classes"])
+        facts = unpack_all({name: stored[name] for name in (*_COLUMNS, "tallies", "counters")})
         counters = counters_of(Table, facts["counters"])
         require(min(counters.tolist()) >= 0, "a count of clusters that lasted is negative")
         seq = int(counters.seq)
@@ -139,3 +228,13 @@ class Ledger:
         sound = (table.cells["revised"] >= 0).all()
         sound &= (table.cells["revised"] <= table.cells["count"] + 1e-9).all()
         require(bool(sound), "more answers were revised than counted")
+
+
+_COLUMNS = ("label", "cell", "revised", "new", "millionths")
+"""Of the table, as they are stored."""
+
+
+def _moves(revisions: np.ndarray, before: np.ndarray) -> Iterator[tuple[int, int, int, int]]:
+    """By which record each revision came, of which, the label before, and the one since."""
+    columns = (revisions["by"], revisions["seq"], before, revisions["label"])
+    return zip(*(column.tolist() for column in columns), strict=True)

@@ -119,12 +119,14 @@ def put(table: Table, seq: int, answer: Any, probability: float, new_probability
 
 
 @kernel
-def move(table: Table, revision: Any) -> None:
-    """A record has another label."""
-    size = table.records.shape[0]
+def move(table: Table, revision: Any) -> int:
+    """Give a record another label; which it had, -1 where that is not known any more."""
+    size, before = table.records.shape[0], -1
     if revision.seq >= table.counters.seq - size:
         row = table.records[revision.seq % size]
+        before = row.label
         row.label, row.new, row.revised = revision.label, revision.founded, 1
+    return before
 
 
 @kernel

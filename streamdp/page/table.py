@@ -10,7 +10,7 @@ import msgspec
 import numpy as np
 
 from streamdp.answers.describe import Census, census_of_all, known_time
-from streamdp.answers.samples import text_of
+from streamdp.ledger.samples import text_of
 from streamdp.records import ClusterSummary, Record
 from streamdp.story.clock import NOTHING, Figures
 from streamdp.story.titles import unique

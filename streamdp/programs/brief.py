@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from streamdp.answers.listing import printable
-from streamdp.answers.samples import text_of_kept
+from streamdp.ledger.samples import text_of_kept
 from streamdp.page.changed import ChangeList
 from streamdp.serve.told import CorrectionList, RecordList, StoryList, Where
 from streamdp.story.orders import Sort

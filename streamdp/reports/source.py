@@ -11,9 +11,9 @@ from typing import Protocol
 
 import msgspec
 
-from streamdp.answers.samples import text_of_kept
 from streamdp.engine import Engine
 from streamdp.errors import Exit, foreseen
+from streamdp.ledger.samples import text_of_kept
 from streamdp.records import Assignment
 from streamdp.records.stored import store_version
 from streamdp.reports.store import StoreStories

@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from streamdp.answers.samples import Sample, Samples, text_of_kept
 from streamdp.decode.answered import Answer, answers_in, by_record
 from streamdp.encode.text import Tokenizer
 from streamdp.errors import StreamdpError
+from streamdp.ledger.samples import Sample, Samples, text_of_kept
 from streamdp.likelihoods import HierarchicalPitmanYor
 from streamdp.records import ClusterSummary
 from streamdp.story.clock import Clock

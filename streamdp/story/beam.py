@@ -7,13 +7,13 @@ from collections.abc import Sequence
 import numpy as np
 
 from streamdp.answers.describe import top_words
-from streamdp.answers.samples import Samples
 from streamdp.beam.data.pool import CLOSED
 from streamdp.beam.data.state import REVIEW_EVERY
 from streamdp.beam.looks.review import labels_of
 from streamdp.beam.search import BeamSearch
 from streamdp.encode.batch import Batch, Labelled
 from streamdp.encode.vocabulary import is_erased
+from streamdp.ledger.samples import Samples
 from streamdp.likelihoods import BagFamily, VectorFamily
 from streamdp.likelihoods.categorical import FieldsLearned, worded_by
 from streamdp.likelihoods.vectors import leave_out

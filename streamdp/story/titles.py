@@ -9,8 +9,8 @@ from typing import Any
 
 import msgspec
 
-from streamdp.answers.samples import Sample, shown
 from streamdp.kernels.sound import require
+from streamdp.ledger.samples import Sample, shown
 
 GROWN = 2
 """A story's title is chosen anew when the story has become this many times larger."""

@@ -197,7 +197,7 @@ class BeamStream(Stream):
         """Retain records that the search has absorbed by itself, with what it revised; look back when due."""
         self.announcer.passed_by = True
         self.retained.append(part.first, part.batch)
-        self.announcer.ledger.put(part.first, part.labels)
+        self.announcer.ledger.put_labels(part.first, part.labels)
         for seq, label in revised.tolist():
             self.announcer.ledger.relabel(seq, label)
         if self._search is not None and self.seq % REVIEW_EVERY == 0:
@@ -216,7 +216,7 @@ class BeamStream(Stream):
         outputs = self._looks.back(search, self.refinable, with_events=self.with_events, last=last)
         self._revise(search, outputs, answers)
         dated = self.order.dated if self.with_events else None
-        kept = self._words, self.retained, self.announcer.samples, dated
+        kept = self._words, self.retained, self.announcer.ledger.samples, dated
         answers.events.extend(entitle(self.memory.titles, search, *kept))
         follow_themes(self.memory, search, self.settings.themes, last=last)
 

@@ -12,10 +12,10 @@ from collections.abc import Iterable
 import msgspec
 import numpy as np
 
-from streamdp.answers.samples import text_of
 from streamdp.encode.category_encoder import CategoryEncoder
 from streamdp.encode.vocabulary import BagEncoder, short
 from streamdp.encode.word_encoder import WordEncoder
+from streamdp.ledger.samples import text_of
 from streamdp.lines.erase import erase_lines
 from streamdp.records import Record
 from streamdp.records.erased import Erased
@@ -41,7 +41,7 @@ def erase(stream: Stream, gone: Erased) -> Erased:
                 [] if record.id is None else [str(record.id)],
             )
             gone = gone.with_more(ids=ids, texts=said, places=[record.position])
-    gone = gone.with_more(texts=[text for seq, _, text in told.samples.all() if seq in gone.seqs])
+    gone = gone.with_more(texts=[text for seq, _, text in told.ledger.samples.all() if seq in gone.seqs])
     gone = gone.with_more(texts=[title.text for title in memory.titles.all() if title.seq in gone.seqs])
     if isinstance(stream, TemplateStream):
         lines, most = stream.lines, max(len(gone.seqs), 1)

@@ -149,7 +149,7 @@ class Stream(ABC):
     def _renamed(self, label: int) -> list[Event]:
         """The event of a story that somebody has named, or no longer; none where it has ended."""
         dated, titles = self.order.dated, self.memory.titles
-        found = described(self.summaries((label,)), self.retained, self.announcer.samples, dated=dated)
+        found = described(self.summaries((label,)), self.retained, self.announcer.ledger.samples, dated=dated)
         events = [
             Event(
                 event=RENAMED,
@@ -182,7 +182,7 @@ class Stream(ABC):
         """
         lifted = self.corrections.end(number).correction
         if not check:
-            self.announcer.numbers.confidence.lift(number)
+            self.announcer.ledger.confidence.lift(number)
         return lifted
 
     def _correct_due(self, answers: Answers) -> None:

@@ -132,7 +132,7 @@ class TemplateStream(Stream):
         """Append answers that teach nothing, numbered from ``first``."""
         _, taken = self._texts(Texts.of(records), answers)
         part = self.lines.score(taken.said())
-        numbers = self.announcer.numbers.score(part.answers, part.sizes)
+        numbers = self.announcer.ledger.score(part.answers, part.sizes)
         answers.lines.extend(self._answers(part.answers, numbers, first, taken))
 
     def end(self, answers: Answers) -> None:

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Literal
 
 from streamdp.answers.describe import described, of_closed
-from streamdp.answers.samples import text_of_kept
+from streamdp.ledger.samples import text_of_kept
 from streamdp.records import Assignment, ClusterSummary, Kind
 from streamdp.settings import Settings
 from streamdp.story.beam import stated_of
@@ -28,9 +28,9 @@ def stories(stream: Stream, *, dated: bool, closed: bool, stretch: float | None,
     announcer = stream.announcer
     clusters: list[ClusterSummary]
     if closed:
-        clusters = [of_closed(event, announcer.samples) for event in reversed(announcer.ended)]
+        clusters = [of_closed(event, announcer.ledger.samples) for event in reversed(announcer.ended)]
     else:
-        clusters = described(stream.summaries(), stream.retained, announcer.samples, dated=dated)
+        clusters = described(stream.summaries(), stream.retained, announcer.ledger.samples, dated=dated)
     corrections = stream.corrections
     clusters = [cluster for cluster in clusters if cluster.cluster not in corrections.muted]
     labels, times = stream.retained.newest()
@@ -80,7 +80,7 @@ def doubts_of(stream: Stream) -> list[str]:
 def _records(stream: Stream) -> dict[int, list[StoryRecord]]:
     """The records whose answers are open, and the samples, by label."""
     announcer = stream.announcer
-    texts = {seq: text for seq, _, text in announcer.samples.all()}
+    texts = {seq: text for seq, _, text in announcer.ledger.samples.all()}
     found: defaultdict[int, list[StoryRecord]] = defaultdict(list)
     for answer in announcer.undecided.values():
         found[answer.cluster].append(

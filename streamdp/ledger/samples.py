@@ -89,7 +89,7 @@ def of_texts(
     return list(zip(labels[chosen].tolist(), samples, strict=True))
 
 
-def lasting(labels: np.ndarray, novelties: np.ndarray) -> np.ndarray:
+def lasting_samples(labels: np.ndarray, novelties: np.ndarray) -> np.ndarray:
     """Which of some records may stay samples, in order, however they are held already.
 
     Of each label they are the first three, the last, and the most typical of the others.

@@ -1,4 +1,4 @@
-"""The numbers of answers: rounded as they are announced, and what is calibrated on the stream itself."""
+"""The numbers of answers, rounded as they are announced, and what is written down with them."""
 
 from __future__ import annotations
 
@@ -7,13 +7,11 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from streamdp.answers.confidence import NONE_AGAIN, Confidence
 from streamdp.beam.data.state import REVISION
 from streamdp.kernels.jit import Bound, entry, kernel
 from streamdp.kernels.rows import new_rows
-from streamdp.ledger.ledger import Ledger
+from streamdp.ledger.confidence import NONE_AGAIN
 from streamdp.ledger.table import Table, lasting, move, put, stability, to_digits
-from streamdp.records.columns import Texts
 
 _ROUNDED = ("probability", "new_probability", "log_predictive", "novelty")
 NUMBERS = (*_ROUNDED, "lasting_probability", "stability", "confidence", "confidence_labels")
@@ -42,14 +40,19 @@ def _round_all(numbers: np.ndarray, sizes: np.ndarray) -> None:
 
 
 @entry
-def _tell(
+def put_all(
     table: Table,
     rows: np.ndarray,
     sizes: np.ndarray,
     revisions: np.ndarray,
     first: int,
     numbers: np.ndarray,
+    before: np.ndarray,
 ) -> None:
+    """Write records down from number ``first`` on, by what a search says of them, and ``revisions``.
+
+    ``numbers`` are written, shape (8, n), and which labels were ``before`` the revisions, shape (m,).
+    """
     r = 0
     for i in range(sizes.shape[0]):
         row, seq = rows[i], first + i
@@ -60,48 +63,11 @@ def _tell(
         numbers[4, i], numbers[5, i] = lasting(table, numbers[1, i]), stability(table, seq)
         numbers[6, i] = numbers[7, i] = math.nan
         while r < revisions.shape[0] and revisions[r].by == seq:
-            move(table, revisions[r])
+            before[r] = move(table, revisions[r])
             r += 1
 
 
 _rounding = Bound(_round_all)
-
-
-class Numbers:
-    """What a stream has learned of its own answers."""
-
-    def __init__(self, ledger: Ledger, truth_field: str | None = None) -> None:
-        self._ledger = ledger
-        self.confidence = Confidence(truth_field)
-        self._tell = Bound(_tell)
-
-    def take(
-        self,
-        first: int,
-        rows: np.ndarray,
-        sizes: np.ndarray,
-        records: Texts,
-        revisions: np.ndarray = NO_REVISIONS,
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """The numbers of records from number ``first`` on, shape (8, n), by what a search says of them.
-
-        ``sizes`` are the tokens of each, its fields, or numbers of its vector; ``revisions`` those that they
-        brought, by the record that did. Also the confidence in these and its number of labels, shape (m, 2).
-        """
-        numbers = np.empty((len(NUMBERS), len(rows)))
-        self._tell((self._ledger.table,), rows, sizes, revisions, first, numbers)
-        return numbers, self.confidence.take(first, rows, revisions, records, numbers[6:])
-
-    def score(self, rows: np.ndarray, sizes: np.ndarray) -> np.ndarray:
-        """The numbers of records that teach nothing: their answers are never revised."""
-        numbers = rounded(rows, sizes)
-        self._ledger.lasting(numbers[1], numbers[4])
-        return numbers
-
-    def revise(self, revisions: np.ndarray) -> np.ndarray:
-        """Some records have other answers; the confidence in these and its number of labels, shape (m, 2)."""
-        self._ledger.move(revisions)
-        return self.confidence.revise(revisions)
 
 
 def rounded(rows: np.ndarray | Mapping[str, np.ndarray], sizes: np.ndarray) -> np.ndarray:
