@@ -212,21 +212,14 @@ class LogLines:
             return math.inf if at is None else at.trace.room(True)
         return at.trace.room(False) if at.time is None else 0
 
-    def pass_over(
-        self,
-        place: object,
-        lines: int,
-        last: tuple[float | None, dict[str, Any] | None],
-        named: tuple[int, str],
-    ) -> None:
+    def pass_over(self, place: object, lines: int, last: Sequence[Line]) -> None:
         """So many ordinary lines came from there, read elsewhere, for which there was room.
 
-        ``last`` are time and kept fields of the last, ``named`` number and message of the last one that names
-        an exception; -1 for none.
+        ``last`` are some that came last.
         """
         at = self._places.setdefault(place, Place())
-        at.trace.skip(lines, *named)
-        time, at.kept = last
+        at.trace.skip(lines, [message for message, _, _ in last])
+        _, time, at.kept = last[-1]
         at.time = at.time if time is None else time
 
     def read(self, data: bytes, arrival: float, place: object = None) -> Line | None:

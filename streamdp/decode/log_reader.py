@@ -9,7 +9,7 @@ from streamdp.decode.decoder import Decoder
 from streamdp.decode.fields import Parts, RefusedError
 from streamdp.decode.log import LogLines
 from streamdp.decode.log_times import moment_of
-from streamdp.decode.log_traces import names_exception
+from streamdp.decode.log_traces import NEAR
 from streamdp.decode.texts import columns_of, places_of
 from streamdp.records import JOINED, Raw, Record, Reject
 from streamdp.records.columns import Texts
@@ -105,17 +105,18 @@ class LogReader:
 
     def _arrivals(self, raws: Raws) -> Sequence[float]:
         """The times that say of which years lines are."""
-        if not self._log.years.get(raws.fixed.get("file", "")):
+        known, written = self._log.years.get(raws.fixed.get("file", "")), self._log.written
+        if not known or (written is not None and written.has_year):
             return raws.arrivals
+        if len(known) == 1:
+            return [known[0][1]] * len(raws)
         return [self._log.arrival(raws.position(i), at) for i, at in enumerate(raws.arrivals)]
 
     def _pass_over(self, found: Sequence[tuple[int, Any]], count: int, place: object) -> None:
         """So many ordinary lines, the last ones, are kept as they are: note what later ones may need."""
         if count:
-            last = [parts for _, parts in found[-count:]]
-            named = next((i for i in reversed(range(count)) if names_exception(last[i][0])), -1)
-            _, time, _, kept = last[-1]
-            self._log.pass_over(place, count, (time, kept), (named, last[named][0] if named >= 0 else ""))
+            last = [parts for _, parts in found[-min(count, NEAR + 1) :]]
+            self._log.pass_over(place, count, [(message, time, kept) for message, time, _, kept in last])
 
 
 def _parts_of(read: tuple[int, Record | Reject]) -> tuple[int, Parts | Reject]:

@@ -159,8 +159,7 @@ def moment_of(parts: tuple[str | None, ...], arrival: float, zone: str | None = 
     clock = int(hour or 0) * 3600 + int(minute or 0) * 60 + int(second or 0)
     within = float("0." + fraction) if fraction else int(millis or 0) / 1e3
     written = year or (short and f"20{short}")
-    newest = 0 if written else latest_year(arrival)
-    for meant in (written,) if written else range(newest, newest - LEAPS, -1):
+    for meant in (written,) if written else _years(arrival):
         midnight = _midnight(meant, name or month or "1", day or "1")
         if midnight is not None:  # else it is the 29 February of another year
             time = midnight + clock + within
@@ -170,8 +169,14 @@ def moment_of(parts: tuple[str | None, ...], arrival: float, zone: str | None = 
 
 
 @lru_cache(maxsize=512)
+def _years(arrival: float) -> tuple[int, ...]:
+    """The years that a time may be of which arrived then, the newest first."""
+    newest = latest_year(arrival)
+    return tuple(range(newest, newest - LEAPS, -1))
+
+
 def latest_year(arrival: float) -> int:
-    """The newest year that a time may be of which arrived then."""
+    """The newest of them."""
     return datetime.fromtimestamp(arrival + AHEAD, UTC).year
 
 

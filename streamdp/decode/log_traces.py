@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Sequence
 
 NEAR = 8
 """Messages of others that may stand among the lines of a trace."""
@@ -109,17 +110,15 @@ class Trace:
             return 0
         return max(0, NEAR - self._away) if self._open else math.inf
 
-    def skip(self, lines: int, named: int, text: str) -> None:
-        """So many lines pass, for which there is room.
-
-        Number ``named`` of them, ``text``, is the last that may name an exception; below 0: none does.
-        """
+    def skip(self, lines: int, last: Sequence[str]) -> None:
+        """So many lines pass, for which there is room; of the ``last`` ones only those ``NEAR`` count."""
         if self._away > NEAR:
             self._language = ""
-        if named >= 0:
-            self._named = text
-            self._away = self._away if self._open else -1 - named
         self._away += lines
+        for ago, text in enumerate(reversed(last)):
+            if names_exception(text):
+                self._named, self._away = text, self._away if self._open else ago
+                break
         if self._away > NEAR:
             self._named = ""
 
