@@ -14,7 +14,7 @@ from benchmarks.workloads import CHUNK, Document, documents, records_of, show, w
 from streamdp.encode.encoders import choose_encoder
 from streamdp.encode.words import cut as words_of
 from streamdp.records import Answers, Record, Reject
-from streamdp.records.columns import Texts
+from streamdp.records.columns import Columns
 from streamdp.scoring.agreement import agreement
 from streamdp.settings import Settings
 from streamdp.sharding import Sharded
@@ -65,7 +65,7 @@ def reading(corpus: list[Document]) -> tuple[float, float]:
         assert not isinstance(encoder, Reject)
         for i in range(0, len(given), CHUNK):
             some = given[i : i + CHUNK]
-            encoder.take(np.zeros(len(some) - len(encoder.add(Texts.of(some)))))
+            encoder.take(np.zeros(len(some) - len(encoder.add(Columns.of(some)))))
         return time.process_time() - begun
 
     return min(seconds(records) for _ in range(3)), min(seconds(cut) for _ in range(3))

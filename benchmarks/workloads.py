@@ -27,7 +27,7 @@ from streamdp.encode.word_encoder import WordEncoder
 from streamdp.likelihoods.base import Likelihood
 from streamdp.priors.base import Prior
 from streamdp.records import Record
-from streamdp.records.columns import Texts
+from streamdp.records.columns import Columns
 from streamdp.scoring.agreement import agreement
 from streamdp.settings import Settings
 from streamdp.settings.assemble import build_likelihood, build_model, build_prior
@@ -218,7 +218,7 @@ def encode(texts: Sequence[Document]) -> Encoded:
     """Texts tokenised and counted with the default settings."""
     s = Settings()
     encoder = WordEncoder(tokenizer_of(s), Vocabulary(s.max_words))
-    kept = [d for d, r in zip(texts, records_of(texts), strict=True) if not encoder.add(Texts.of([r]))]
+    kept = [d for d, r in zip(texts, records_of(texts), strict=True) if not encoder.add(Columns.of([r]))]
     return Encoded(encoder.take(np.array([d.time for d in kept], float)), len(encoder.vocabulary))
 
 

@@ -26,7 +26,7 @@ from streamdp.likelihoods.base import Likelihood, Moments
 from streamdp.lines.holes import Past
 from streamdp.priors.base import Prior
 from streamdp.records import Answers, Assignment, Event, Kind, Lines, Record, Reject, Value, all_plain
-from streamdp.records.columns import Texts
+from streamdp.records.columns import Columns
 from streamdp.records.erased import Erased
 from streamdp.records.frames import rows_of
 from streamdp.settings import Settings
@@ -91,7 +91,7 @@ class Engine(OneThreadAtATime, but=("advance", "score", "search")):
 
     # ---------------------------------------------------------------- records in
 
-    def advance(self, records: Iterable[Record | Reject | Value] | Texts) -> Answers:
+    def advance(self, records: Iterable[Record | Reject | Value] | Columns) -> Answers:
         """Take records in order of arrival; return what is known of them now.
 
         Texts, vectors and mappings from names to numbers are records without time or id; their position is
@@ -108,11 +108,11 @@ class Engine(OneThreadAtATime, but=("advance", "score", "search")):
         [0, 0]
         """
         answers, given = Answers(Lines(), [], []), records
-        if not isinstance(given, Texts | list):
+        if not isinstance(given, Columns | list):
             given = [*rows_of(given)]  # which may wait for other threads
         with self._lock:
-            if not isinstance(given, Texts):
-                given = Texts.of(all_plain(given, self._order.arrivals, self._rows.read))
+            if not isinstance(given, Columns):
+                given = Columns.of(all_plain(given, self._order.arrivals, self._rows.read))
             receive(self._stream, given, answers)
         return answers
 
@@ -134,14 +134,14 @@ class Engine(OneThreadAtATime, but=("advance", "score", "search")):
         self._stream.advance(*placed(ready), answers)
         return answers
 
-    def score(self, records: Iterable[Record | Reject | Value] | Texts, first: int = 0) -> Answers:
+    def score(self, records: Iterable[Record | Reject | Value] | Columns, first: int = 0) -> Answers:
         """Answer without learning anything; ``cluster`` is -1 where a new one is likelier than any.
 
         ``seq`` counts the answers from ``first`` on.
         """
         answers = Answers(Lines(), [], [])
         rows = records if type(records) is list else rows_of(records)
-        given = records.all() if isinstance(records, Texts) else all_plain(rows, form=self._rows.read)
+        given = records.all() if isinstance(records, Columns) else all_plain(rows, form=self._rows.read)
         with self._lock:
             self._stream.score(given, first, answers)
         return answers

@@ -22,7 +22,7 @@ from streamdp.encode.encoders import Encoder
 from streamdp.encode.rows import Rows
 from streamdp.engine import Engine
 from streamdp.records import Answers, Assignment, Record, Reject, Value, all_plain
-from streamdp.records.columns import Texts
+from streamdp.records.columns import Columns
 from streamdp.records.frames import rows_of
 from streamdp.settings import ConfigError, Settings
 from streamdp.settings.assemble import distance_prior, is_sparse
@@ -141,7 +141,7 @@ class _Joining(BeamStream):
         self,
         search: BeamSearch,
         encoder: Encoder,
-        records: Texts,
+        records: Columns,
         times: np.ndarray,
         answers: Answers,
     ) -> None:
@@ -154,7 +154,7 @@ class _Joining(BeamStream):
             oldest = self.seq - self.settings.retain
             self.lasts = {part: seq for part, seq in self.lasts.items() if seq >= oldest}
 
-    def decided(self, search: BeamSearch, records: Texts) -> np.ndarray:
+    def decided(self, search: BeamSearch, records: Columns) -> np.ndarray:
         """Where the last record of each part is: its place in the batch, or its cluster's founder."""
         first, retain = search.seq, self.settings.retain
         decided, places = np.full(len(records), -1), dict[int, int]()

@@ -14,7 +14,7 @@ from benchmarks.drifting import demo_stream
 from streamdp.encode.encoders import Encoder
 from streamdp.engine import Engine
 from streamdp.records import Answers, Assignment, Event, Final, Record, Reject
-from streamdp.records.columns import Texts
+from streamdp.records.columns import Columns
 from streamdp.records.raws import Raws
 from streamdp.settings import Settings
 
@@ -232,5 +232,5 @@ def raws_of(lines: Sequence[bytes], path: str = "in", *, first: int = 1, arrival
 
 def encoded(encoder: Encoder, records: Sequence[Record]) -> list[Reject | None]:
     """Append records to the batch of an encoder, or say of each why it cannot be clustered."""
-    refused = dict(encoder.add(Texts.of(records)))
+    refused = dict(encoder.add(Columns.of(records)))
     return [refused.get(i) for i in range(len(records))]

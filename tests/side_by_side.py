@@ -11,13 +11,13 @@ from streamdp.decode.decoder import Decoder
 from streamdp.decode.texts import TextReader
 from streamdp.engine import Engine
 from streamdp.records import Record, Reject
-from streamdp.records.columns import Texts
+from streamdp.records.columns import Columns
 from streamdp.settings import Settings
 
 KEEP = ("source", "n")
 
 
-def all_of(found: Texts) -> list[Record | Reject]:
+def all_of(found: Columns) -> list[Record | Reject]:
     """What was read, one by one."""
     return found.all()
 
@@ -28,9 +28,9 @@ def check_read_as_decoded(decoder: Decoder, reader: TextReader, usual: bytes, li
     assert repr(found[1]) == repr(decoder.decode(raws_of([b"", line])[1]))
 
 
-def check_parts(texts: Texts | list[Record | Reject]) -> None:
+def check_parts(texts: Columns | list[Record | Reject]) -> None:
     """Slices and choices hold the records of the whole."""
-    assert isinstance(texts, Texts)
+    assert isinstance(texts, Columns)
     whole = list(texts)
     assert list(texts[1:4][1:]) == whole[2:4]
     assert list(texts.take(np.array([0, 2, 3]))) == [whole[0], whole[2], whole[3]]
@@ -53,7 +53,7 @@ def check_answers(
     for size in sizes:
         read = reader.read(raws_of(lines[at : at + size], first=at + 1))
         at += size
-        together += isinstance(read, Texts)
+        together += isinstance(read, Columns)
         found, expected = one.advance(read), other.advance(all_of(read))
         assert found.lines.encode() == expected.lines.encode()
         assert list(found.lines) == list(expected.lines)

@@ -22,7 +22,7 @@ from streamdp.engine import Engine
 from streamdp.ledger.ledger import Ledger
 from streamdp.lines.base import Bounds
 from streamdp.records import Answers, Raw, Record, Reject
-from streamdp.records.columns import Texts
+from streamdp.records.columns import Columns
 from streamdp.records.raws import Raws
 from streamdp.settings import Settings
 from streamdp.settings.assemble import template_bounds
@@ -44,7 +44,7 @@ def both_ways(lines: Sequence[dict[str, Any]], settings: Settings) -> tuple[Engi
     """Answers to lines that are read side by side, which are those to objects one by one; an engine."""
     decoder = decoder_of(settings, "jsonl")
     texts = TextReader(decoder).read(raws_of(lines))
-    assert isinstance(texts, Texts)
+    assert isinstance(texts, Columns)
     objects = [decoder.decode(raw) for raw in raws_of(lines)]
     one, other = Engine(settings), Engine(settings)
     found, expected = one.advance(texts), other.advance(objects)

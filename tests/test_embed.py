@@ -29,7 +29,7 @@ from streamdp.likelihoods.bessel import log_vmf_normaliser
 from streamdp.offline.chain import recount
 from streamdp.priors import CRP
 from streamdp.records import Raw
-from streamdp.records.columns import Texts
+from streamdp.records.columns import Columns
 from streamdp.records.raws import Raws
 from streamdp.reports.source import open_state
 from streamdp.settings.assemble import build_likelihood, build_model, build_prior
@@ -285,7 +285,7 @@ def test_texts_side_by_side_are_answered_as_records(settings: Settings) -> None:
     lines[3], lines[99], lines[200] = '{"text": "..."}', '{"text": "Grüße, lost parcel 😀"}', '{"text": 3}'
     raws = Raws.of([Raw(line.encode(), {"line": i}, 0.0) for i, line in enumerate(lines)])
     texts = TextReader(Decoder("jsonl")).read(raws)
-    assert isinstance(texts, Texts)
+    assert isinstance(texts, Columns)
     first, second = Engine(settings), Engine(settings)
     beside, one_by_one = first.advance(texts), second.advance(texts.all())
     assert beside.lines.encode() == one_by_one.lines.encode()

@@ -17,7 +17,7 @@ from streamdp.page.past import retained
 from streamdp.page.view import View
 from streamdp.programs.brief import whole_story
 from streamdp.records import Record
-from streamdp.records.columns import Texts
+from streamdp.records.columns import Columns
 from streamdp.reports.source import source_of
 
 TALES = ("storm hits coast flood wave", "election vote count ballot", "goal match striker cup")
@@ -134,7 +134,7 @@ def test_the_page_shows_headlines() -> None:
         for i, r in enumerate(records())
     ]
     view.begin(engine)
-    view.taken(Texts.of(given))
+    view.taken(Columns.of(given))
     view.answered(engine.advance(given), engine.held_back)
     view.look(engine, 1e9, {})
     rows = view.clusters("", "size", True, 0, 50)["clusters"]

@@ -20,7 +20,7 @@ from streamdp.decode.log_reader import LogReader
 from streamdp.engine import Engine
 from streamdp.ledger.samples import Samples, lasting
 from streamdp.records import JOINED, Answers, Record, Reject
-from streamdp.records.columns import Texts
+from streamdp.records.columns import Columns
 from streamdp.records.raws import Raws
 from streamdp.settings import Settings
 
@@ -92,10 +92,10 @@ def compare(lines: Sequence[bytes], learned: Sequence[bytes], keep: tuple[str, .
     for first in range(0, len(lines), step):
         raws = raws_of(lines[first : first + step], first=first + 1, arrival=ARRIVED)
         found = reader.read(raws, together=True)
-        assert list(map(repr, found.all() if isinstance(found, Texts) else found)) == list(
+        assert list(map(repr, found.all() if isinstance(found, Columns) else found)) == list(
             map(repr, one_by_one(slow, raws))
         )
-        together += isinstance(found, Texts)
+        together += isinstance(found, Columns)
     return together
 
 
@@ -125,7 +125,7 @@ def test_most_lines_are_read_side_by_side(style: str, monkeypatch: pytest.Monkey
     monkeypatch.setattr(Decoder, "decode", lambda _, raw: pytest.fail(f"{raw.data} was read alone"))
     assert isinstance(
         LogReader(decoder, decoder.log, decoder.decode).read(raws_of(lines, arrival=ARRIVED), together=True),
-        Texts,
+        Columns,
     )
 
 
@@ -159,7 +159,7 @@ def test_hostile_heads_take_no_longer_than_their_length(style: str) -> None:
     compare(given, lines * 20, KEEP, len(given))
 
 
-def log_texts(lines: Sequence[bytes], keep: tuple[str, ...], step: int) -> list[Texts]:
+def log_texts(lines: Sequence[bytes], keep: tuple[str, ...], step: int) -> list[Columns]:
     decoder = log_decoder(lines[:1000], keep)
     assert decoder.log is not None
     reader = LogReader(decoder, decoder.log, decoder.decode)
@@ -167,7 +167,7 @@ def log_texts(lines: Sequence[bytes], keep: tuple[str, ...], step: int) -> list[
         reader.read(raws_of(lines[at : at + step], first=at + 1, arrival=ARRIVED), together=True)
         for at in range(0, len(lines), step)
     )
-    return [found for found in read if isinstance(found, Texts) and len(found)]
+    return [found for found in read if isinstance(found, Columns) and len(found)]
 
 
 def told_of(answers: Answers) -> tuple[bytes, bytes]:

@@ -27,7 +27,7 @@ from streamdp.page.hub import BusyError, Hub, Questions
 from streamdp.page.past import retained, theme_row
 from streamdp.page.view import View
 from streamdp.records import Answers, Assignment, ClusterSummary, Event, Record, Reject
-from streamdp.records.columns import Texts
+from streamdp.records.columns import Columns
 from streamdp.settings import Settings
 from streamdp.state.corrections import Correction
 
@@ -94,7 +94,7 @@ def test_memory_is_bounded_whatever_the_stream_does() -> None:
             )
             for _ in range(100)
         ]
-        view.taken(Texts.of(records))
+        view.taken(Columns.of(records))
         view.answered(Answers([*lines], [Reject({}, "late", "", b"")], events), held_back=5)
         seq += len(records)
     assert len(view.records) <= shown.CLUSTERS * shown.OF_CLUSTER
@@ -136,9 +136,9 @@ def test_records_their_revisions_and_texts_that_wait() -> None:
     view = View("a stream")
     records: list[Record | Reject] = [Record(f"text {i}", {"line": i}) for i in range(4)]
     told = [answer(i, i % 2, position=r.position) for i, r in enumerate(records)]
-    view.taken(Texts.of(records[:2]))
+    view.taken(Columns.of(records[:2]))
     view.answered(Answers([], [], []), held_back=2)
-    view.taken(Texts.of(records[2:]))
+    view.taken(Columns.of(records[2:]))
     view.answered(Answers([*told], [], []), held_back=0)
     assert [r["text"] for r in view.latest(None, 10)] == ["text 3", "text 2", "text 1", "text 0"]
     view.answered(Answers([answer(1, 7, revision=1), answer(99, 7, revision=1)], [], []), held_back=0)
@@ -171,7 +171,7 @@ def run() -> tuple[Engine, View]:
     view.begin(engine)
     records = headlines(1500, 3)
     for at in range(0, 1500, 300):
-        view.taken(Texts.of(list(records[at : at + 300])))
+        view.taken(Columns.of(list(records[at : at + 300])))
         view.answered(engine.advance(records[at : at + 300]), engine.held_back)
         view.look(engine, float(at), {"state": "running"})
     view.look(engine, 1501.0, {"state": "running"})
@@ -181,7 +181,7 @@ def run() -> tuple[Engine, View]:
 def test_a_line_of_a_log_says_its_message_and_not_what_is_kept_beside_it() -> None:
     engine, view = Engine(Settings(format="log", keep=("level",))), View("log")
     lines = [Record(f"took {i} ms", {"line": i}, None, None, 0.0, {"level": "INFO"}, b"") for i in range(9)]
-    view.taken(Texts.of(lines))
+    view.taken(Columns.of(lines))
     view.answered(engine.advance(lines), engine.held_back)
     assert [record.text for record in view.records.latest] == [line.value for line in lines]
 
@@ -287,7 +287,7 @@ def test_pages_leave_no_trace_in_the_state() -> None:
     watched.report_events()
     lines = []
     for at in range(0, 1300, 130):
-        view.taken(Texts.of(list(records[at : at + 130])))
+        view.taken(Columns.of(list(records[at : at + 130])))
         answers = watched.advance(records[at : at + 130])
         view.answered(answers, watched.held_back)
         view.look(watched, float(at), {})
@@ -368,7 +368,7 @@ def test_pages_hear_of_another_name_of_what_they_show() -> None:
 
     def tick(*texts: str) -> dict[str, Any]:
         records = [Record(text, {"line": engine.seq + i}) for i, text in enumerate(texts)]
-        view.taken(Texts.of(records))
+        view.taken(Columns.of(records))
         view.answered(engine.advance(records), 0)
         return view.look(engine, 0.0, {})
 

@@ -27,7 +27,7 @@ from streamdp.cli.reading import Reader
 from streamdp.engine import Engine
 from streamdp.page.view import View
 from streamdp.records import Answers, Assignment, Record
-from streamdp.records.columns import Texts
+from streamdp.records.columns import Columns
 from streamdp.reports.store import StoreStories
 from streamdp.settings import Settings
 from streamdp.settings.places import Input
@@ -185,8 +185,8 @@ def run(case: Case, folder: Path) -> Outcome:
         step += 1
         if not records:
             continue
-        view.taken(Texts.of(records))
-        store.taken(Texts.of(records))
+        view.taken(Columns.of(records))
+        store.taken(Columns.of(records))
         answer(engine.advance(records))
         if step == case.stops:
             store.flush(sync=False)
@@ -286,7 +286,7 @@ def test_a_file_that_is_replaced_has_the_same_lines_again(tmp_path: Path) -> Non
             Record(f"storm {file} {line}", {"file": "in", "line": line}, BEGIN + 10 * file + line)
             for line in range(4)
         ]
-        store.taken(Texts.of(records))
+        store.taken(Columns.of(records))
         store.write(engine.advance(records))
         left = store.state()
         store.close()

@@ -36,7 +36,7 @@ from streamdp_connectors.store.sink import StoreSink
 from streamdp.decode.decoder import Decoder
 from streamdp.page.errors import AskError
 from streamdp.records import Answers, Lines, Record, Reject
-from streamdp.records.columns import Texts
+from streamdp.records.columns import Columns
 from streamdp.serve import door as door_module
 from streamdp.serve.bodies import MOST, records_of, unpacked
 from streamdp.serve.door import Door, reader_of
@@ -496,7 +496,7 @@ def test_lines_of_text_are_strings_in_json() -> None:
 def test_what_the_stream_refuses_waits_for_no_answer_in_the_store(tmp_path: Path) -> None:
     sink = StoreSink(str(tmp_path / "news.db"))
     places = [{"file": "journal", "line": line} for line in (1, 2)]
-    sink.taken(Texts.of([Record("storm", places[0]), Record("coast", places[1])]))
+    sink.taken(Columns.of([Record("storm", places[0]), Record("coast", places[1])]))
     sink.write(Answers(Lines(), [Reject(places[0], "late", "it is late", b"")], []))
     assert sink.waiting == [places[1]]  # a journal keeps what waits
     sink.close()

@@ -36,7 +36,7 @@ from streamdp_connectors.store.tables import Bounds, Corrected
 
 import streamdp
 from streamdp.records import Answers, Assignment, Event, Record
-from streamdp.records.columns import Texts
+from streamdp.records.columns import Columns
 from streamdp.records.stored import VERSION
 from streamdp.state.corrections import Correction, CorrectionsFile
 
@@ -365,7 +365,7 @@ def assignment(seq: int) -> Assignment:
 
 def test_a_bound_leaves_what_may_be_revised(tmp_path: Path) -> None:
     sink = StoreSink(str(tmp_path / "a.db"), bounds=Bounds(rows=10, open_for=50))
-    sink.taken(Texts.of([Record(f"text {seq}", {"record": seq}) for seq in range(200)]))
+    sink.taken(Columns.of([Record(f"text {seq}", {"record": seq}) for seq in range(200)]))
     sink.write(Answers([assignment(seq) for seq in range(200)], [], []))
     sink.close()
     assert rows(tmp_path / "a.db", "SELECT count(*) FROM records") == [(50,)]

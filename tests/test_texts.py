@@ -25,7 +25,7 @@ from streamdp.encode.order import ReorderBuffer
 from streamdp.engine import Engine
 from streamdp.ledger.numbers import NOTHING_REVISED
 from streamdp.records import Answers, Assignment, Final, Lines, Record, Reject
-from streamdp.records.columns import Texts
+from streamdp.records.columns import Columns
 from streamdp.settings import Settings
 from streamdp.settings.places import Input
 from tests.families import few
@@ -64,7 +64,7 @@ def test_a_batch_is_read_as_the_decoder_reads_each_line(unit: Any) -> None:
         raws = raws_of([mutated(rng, rng.choice(LINES + ODD)) for _ in range(10)])
         found = TextReader(decoder).read(raws)
         assert list(map(repr, all_of(found))) == [repr(decoder.decode(raw)) for raw in raws]
-        side_by_side += isinstance(found, Texts)
+        side_by_side += isinstance(found, Columns)
     assert side_by_side > 100
 
 
@@ -83,7 +83,7 @@ def test_texts_that_are_no_json_are_read_as_the_decoder_reads_them(
 ) -> None:
     raws = raws_of(lines)
     found = TextReader(decoder).read(raws)
-    assert isinstance(found, Texts)
+    assert isinstance(found, Columns)
     assert list(map(repr, found.all())) == [repr(decoder.decode(raw)) for raw in raws]
 
 
@@ -134,7 +134,7 @@ def test_a_record_that_the_source_could_not_read_stays_refused() -> None:
     raws = raws_of([LINES[6], LINES[6], LINES[6]])
     raws.refused[1] = "it is torn"
     found = TextReader(Decoder("jsonl")).read(raws)
-    assert isinstance(found, Texts)
+    assert isinstance(found, Columns)
     assert [type(each) for each in found.all()] == [Record, Reject, Record]
     assert [record.value for record in found] == ["plain words here"] * 2
 
@@ -146,7 +146,7 @@ def test_positions_are_written_whatever_a_file_is_called() -> None:
         raws = raws_of([LINES[6]] * 32, 'null "é" {null}')
         raws.places = list(range(at, at + 32))
         texts = TextReader(Decoder("jsonl")).read(raws)
-        assert isinstance(texts, Texts)
+        assert isinstance(texts, Columns)
         assert one.advance(texts).lines.encode() == other.advance(texts.all()).lines.encode()
 
 

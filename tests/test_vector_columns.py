@@ -20,7 +20,7 @@ from side_by_side import KEEP, all_of, check_answers, check_parts, check_read_as
 from streamdp.decode.decoder import Decoder
 from streamdp.decode.texts import TextReader
 from streamdp.encode.vector_encoder import HUGE, VectorEncoder
-from streamdp.records.columns import Texts
+from streamdp.records.columns import Columns
 from streamdp.settings import Settings
 from tests.families import few
 
@@ -74,7 +74,7 @@ def test_a_batch_is_read_as_the_decoder_reads_each_line(name: str) -> None:
         raws = raws_of([*lines[:2], *some])
         found = reader.read(raws)
         assert list(map(repr, all_of(found))) == [repr(decoder.decode(raw)) for raw in raws]
-        together += isinstance(found, Texts)
+        together += isinstance(found, Columns)
     assert together > 60
 
 
@@ -197,7 +197,7 @@ def test_numbers_between_two_doubles_go_to_the_nearer(seed: int) -> None:
     table = Decoder("csv", header="abcdefgh")
     for decoder, given_lines in ((Decoder("jsonl"), lines), (table, rows)):
         found = TextReader(decoder).read(raws_of(given_lines))
-        assert isinstance(found, Texts)
+        assert isinstance(found, Columns)
         assert bits(found.columns.vectors.ravel().tolist()) == bits(list(map(float, texts)))
 
 
@@ -275,7 +275,7 @@ def test_vectors_are_encoded_side_by_side_as_one_by_one(
     values: list[Any] = [dict(zip("cab", row, strict=True)) for row in rows] if named else rows
     lines = [json.dumps({"features" if named else "vector": value}).encode() for value in values]
     texts = reader_of(Decoder("jsonl"), lines[:1]).read(raws_of(lines))
-    assert isinstance(texts, Texts)
+    assert isinstance(texts, Columns)
     together, apart = (
         VectorEncoder.like(texts[0], likelihood, normalise=normalise),
         VectorEncoder.like(texts[0], likelihood, normalise=normalise),

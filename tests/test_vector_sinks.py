@@ -19,7 +19,7 @@ from streamdp.decode.decoder import Decoder
 from streamdp.decode.texts import TextReader
 from streamdp.engine import Engine
 from streamdp.page.view import View
-from streamdp.records.columns import Texts
+from streamdp.records.columns import Columns
 from streamdp.settings import Settings
 
 N = 700
@@ -44,7 +44,7 @@ def padded(number: float) -> str:
 WAYS = {"together": repr, "apart": padded}
 
 
-def read(reader: TextReader, some: list[bytes]) -> Texts | list[object]:
+def read(reader: TextReader, some: list[bytes]) -> Columns | list[object]:
     """Lines as a reader has them."""
     return reader.read(raws_of(some))  # type: ignore[return-value]
 
@@ -114,7 +114,7 @@ def test_a_page_shows_the_same() -> None:
         for at in range(0, N, 100):
             texts = read(reader, lines(repr)[at : at + 100])
             records = texts if together else all_of(texts)  # type: ignore[arg-type]
-            view.taken(Texts.of(records))
+            view.taken(Columns.of(records))
             view.answered(engine.advance(records), engine.held_back)  # type: ignore[arg-type]
         tick = view.look(engine, 1e9, {})
         table = view.clusters("", "size", True, 0, 50)

@@ -19,7 +19,7 @@ from streamdp.cli.watch import Served, Together, Watch
 from streamdp.engine import Engine
 from streamdp.monitor.stages import STAGES
 from streamdp.records import Answers, Final, Raw, Record, Reject
-from streamdp.records.columns import Texts
+from streamdp.records.columns import Columns
 from streamdp.settings import Settings
 from streamdp.settings.places import Input
 
@@ -69,7 +69,7 @@ def test_ages_of_a_batch(served: Served) -> None:
     now = time.time()
     records: list[Record | Reject] = [Reject({}, "not_json", "", b"")]
     records += [Record("storm", {}, arrival=now - 2.0) for _ in range(9)]
-    served.taken(Texts.of(records))
+    served.taken(Columns.of(records))
     lines = [Final(1), assigned(0, time=now - 5000.0, revision=1), assigned(7, time=now - 20.0)]
     served.batch(Answers(lines, [Reject({}, "late", "", b"")], []), 6, 3, 0.1, 0.2)
     assert figures(served, "streamdp_answer_seconds_bucket")['{le="3.0"}'] == 7.0

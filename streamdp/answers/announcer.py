@@ -17,7 +17,7 @@ from streamdp.beam.data.state import Output
 from streamdp.kernels.sound import require
 from streamdp.ledger.ledger import Ledger
 from streamdp.records import Assignment, Event, Final, Lines, Record
-from streamdp.records.columns import Texts
+from streamdp.records.columns import Columns
 from streamdp.records.erased import Erased
 from streamdp.settings import Settings
 from streamdp.settings.memory import Shares
@@ -109,7 +109,7 @@ class Announcer:
         rows: np.ndarray,
         out: Output,
         seq: int,
-        records: Texts,
+        records: Columns,
         sizes: np.ndarray,
         lines: Lines,
     ) -> None:

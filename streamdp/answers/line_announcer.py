@@ -10,7 +10,7 @@ from streamdp.answers.announcer import Announcer
 from streamdp.answers.open_lines import Refill
 from streamdp.ledger.numbers import NOTHING_REVISED
 from streamdp.records import Lines
-from streamdp.records.columns import Texts
+from streamdp.records.columns import Columns
 from streamdp.settings import Settings
 
 
@@ -25,7 +25,7 @@ class LineAnnouncer(Announcer):
         first: int,
         rows: np.ndarray,
         sizes: np.ndarray,
-        texts: Texts,
+        texts: Columns,
         shown: tuple[Sequence[bytes], Sequence[bytes]],
         lines: Lines,
     ) -> None:

@@ -26,7 +26,7 @@ from streamdp.kernels.jit import Bound
 from streamdp.kernels.rows import longer, made
 from streamdp.ledger.numbers import NUMBERS
 from streamdp.records import Assignment, Final, Lines, Record
-from streamdp.records.columns import ENCODER, Texts
+from streamdp.records.columns import ENCODER, Columns
 from streamdp.settings.memory import AROUND
 
 _encode = ENCODER.encode
@@ -81,7 +81,7 @@ class OpenLines:
         first: int,
         answers: np.ndarray,
         numbers: np.ndarray,
-        texts: Texts,
+        texts: Columns,
         templates: Sequence[bytes] = (),
         values: Sequence[bytes] = (),
     ) -> None:
@@ -104,7 +104,7 @@ class OpenLines:
         for name, number in zip(NUMBERS, numbers, strict=True):
             lines[name] = number
 
-    def _take_over_columns(self, texts: Texts, values: np.ndarray, ends: np.ndarray) -> np.ndarray:
+    def _take_over_columns(self, texts: Columns, values: np.ndarray, ends: np.ndarray) -> np.ndarray:
         """New lines, with what they have from records that came as columns, and from their ``values``."""
         framed = texts.source.heads(), texts.keep
         if framed != self._framed:  # seldom: kernels need not be told of another frame for each batch

@@ -14,7 +14,7 @@ import numpy as np
 from streamdp.kernels.jit import entry, kernel
 from streamdp.kernels.rows import Counters, of, one, row_type, rows
 from streamdp.ledger.table import to_digits
-from streamdp.records.columns import LARGEST, NO_FIELDS, Columns
+from streamdp.records.columns import LARGEST, NO_FIELDS, Arrays
 from streamdp.settings.memory import AROUND
 
 LINE = row_type(
@@ -143,7 +143,7 @@ def _put_number(out: np.ndarray, at: int, number: float) -> int:
 
 
 @kernel
-def _put_given(out: np.ndarray, at: int, frame: Frame, columns: Columns, i: int) -> int:
+def _put_given(out: np.ndarray, at: int, frame: Frame, columns: Arrays, i: int) -> int:
     """Write id, position and time of record i."""
     at = _put_all(out, at, _ID)
     if columns.ids[i, 0] < 0:
@@ -162,7 +162,7 @@ def _put_given(out: np.ndarray, at: int, frame: Frame, columns: Columns, i: int)
 
 
 @entry
-def take_over(frame: Frame, columns: Columns, opened: Open, values: np.ndarray, ends: np.ndarray) -> None:
+def take_over(frame: Frame, columns: Arrays, opened: Open, values: np.ndarray, ends: np.ndarray) -> None:
     """Write down what the lines that were added last have from their records.
 
     ``values`` are the values of holes, as lines have them, one line after the other, and ``ends`` where each

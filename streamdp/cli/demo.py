@@ -18,7 +18,7 @@ from streamdp.demo.stream import DemoRecord, demo_stream
 from streamdp.engine import Engine
 from streamdp.kernels.compilation import working_cpu
 from streamdp.records import Answers, Assignment, Record
-from streamdp.records.columns import Texts
+from streamdp.records.columns import Columns
 from streamdp.scoring.agreement import agreement
 from streamdp.settings import Settings
 from streamdp.settings.places import Serving
@@ -84,8 +84,8 @@ def demo(settings: Settings, records: int, serving: Serving) -> None:
     print(NEXT)
 
 
-def _records(stream: Sequence[DemoRecord], first: int) -> Texts:
-    return Texts.of(
+def _records(stream: Sequence[DemoRecord], first: int) -> Columns:
+    return Columns.of(
         Record(item.text, {"file": "demo", "line": first + i + 1}, item.time, item.id)
         for i, item in enumerate(stream)
     )

@@ -39,7 +39,7 @@ from streamdp.errors import ConfigError, Exit
 from streamdp.monitor.metrics import PartitionLag
 from streamdp.monitor.stages import Stages
 from streamdp.records import GAP, Raw, Record, Reject
-from streamdp.records.columns import Texts
+from streamdp.records.columns import Columns
 from streamdp.records.raws import Raws
 from streamdp.settings import Settings
 from streamdp.settings.memory import longest_record
@@ -217,7 +217,7 @@ def _time_in(decoded: Sequence[Record | Reject]) -> float | None:
     return min((time for time in times if time is not None), default=None)
 
 
-def _times_in(found: Texts) -> np.ndarray:
+def _times_in(found: Columns) -> np.ndarray:
     """The times of the records that have one."""
     times = found.columns.times
     return np.compress(~np.isnan(times), times)
@@ -412,7 +412,7 @@ class Reader:
         """Read and decode a batch; [] if nothing came in time."""
         return self.batch(max_records, timeout).all()
 
-    def batch(self, max_records: int, timeout: float) -> Texts:
+    def batch(self, max_records: int, timeout: float) -> Columns:
         """The same side by side."""
         found = self._batch(max_records, timeout)
         if self._unjudged and found:
@@ -422,7 +422,7 @@ class Reader:
                 raise SourceError(NEWEST_FIRST.format(getattr(self.source, "path", "-")), Exit.BAD_DATA)
         return found
 
-    def _batch(self, max_records: int, timeout: float) -> Texts:
+    def _batch(self, max_records: int, timeout: float) -> Columns:
         self._stages.enter("fetch")
         found = self.source.read(max(1, max_records // self._each), timeout)
         if isinstance(found, Raws):
@@ -447,13 +447,13 @@ class Reader:
         if self._logs is not None:
             lines = self._lines(self._logs, found, together=not (rejected or self._decoded or self._alone))
             self._stages.enter("other")
-            return Texts.of([*rejected, *lines.all()]) if rejected else lines
+            return Columns.of([*rejected, *lines.all()]) if rejected else lines
         decoded = [record for raw in found for record in self._decode(raw)]
         self._each = -(-len(decoded) // len(found)) or 1 if found else self._each
         self._stages.enter("other")
-        return Texts.of([*rejected, *decoded])
+        return Columns.of([*rejected, *decoded])
 
-    def _lines(self, logs: LogReader, found: Sequence[Raw], *, together: bool) -> Texts:
+    def _lines(self, logs: LogReader, found: Sequence[Raw], *, together: bool) -> Columns:
         """Lines of a log: those that go on with others are counted, exceptions in them are records."""
         if found and self._dated is not None and found[0].position.get("file", "-") not in self._dated.years:
             self._date(self._dated, found[0].position.get("file", "-"))
@@ -464,7 +464,7 @@ class Reader:
         if self._last is not None and ((not found and not self.unfinished) or self.source.at_end):
             told = logs.end(self._last)
             if told:
-                records = Texts.of([*records.all(), *told])
+                records = Columns.of([*records.all(), *told])
         if not self._doubted and self.joined > DOUBTFUL * self._came and self._came >= FIRST:
             self._doubted = True
             self._say(

@@ -31,7 +31,7 @@ from streamdp.offline.plan import Plan
 from streamdp.offline.problem import Collection
 from streamdp.offline.refine import refine
 from streamdp.records import FieldNames, Value
-from streamdp.records.columns import Texts
+from streamdp.records.columns import Columns
 from streamdp.records.raws import Raws
 from streamdp.settings import Settings
 from streamdp.settings.assemble import LONG, is_sparse, records_for_all
@@ -126,7 +126,7 @@ def _records(count: int, names: FieldNames) -> list[Value]:
     ]
 
 
-def _as_read(settings: Settings, values: list[Value]) -> Texts:
+def _as_read(settings: Settings, values: list[Value]) -> Columns:
     """Texts or vectors as they are read from lines of JSON; texts from lines of a log, for their stream."""
     text = isinstance(values[0], str)
     field = settings.text_field if text else settings.vector_name

@@ -25,7 +25,7 @@ from streamdp.monitor.health import Health, HealthError, HealthServer
 from streamdp.monitor.metrics import Metrics
 from streamdp.monitor.stages import Arrivals, Stages
 from streamdp.records import GAP, Answers, Assignment
-from streamdp.records.columns import Texts
+from streamdp.records.columns import Columns
 from streamdp.reports.store import PagedStore
 from streamdp.safe_files import warn_of_readers
 from streamdp.settings.places import Serving
@@ -62,7 +62,7 @@ class Watch:
     def beat(self, engine: Engine, reader: Reader, answered: int) -> None:
         """Called in every round of the loop; ``answered`` counts the records of this run."""
 
-    def taken(self, records: Texts) -> None:
+    def taken(self, records: Columns) -> None:
         """A batch was read."""
 
     def batch(self, answers: Answers, answered: int, held_back: int, advance: float, total: float) -> None:
@@ -173,7 +173,7 @@ class Measured(Watch):
             self._looked = now
             self.metrics.lags = reader.lags(time.time())
 
-    def taken(self, records: Texts) -> None:
+    def taken(self, records: Columns) -> None:
         """Note the arrival of a batch: that of its first record."""
         if len(records) and (arrival := records[0].arrival) is not None:
             self._arrivals.take(records.came, arrival)
@@ -325,7 +325,7 @@ class LivePage(Watch):
         """Update pages."""
         self.page.hub.publish(self.page.view.look(engine, time.monotonic(), {"state": "running", **more}))
 
-    def taken(self, records: Texts) -> None:
+    def taken(self, records: Columns) -> None:
         """Their texts."""
         self.page.view.taken(records)
 

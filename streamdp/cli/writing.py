@@ -24,7 +24,7 @@ from streamdp.cli.lines import lines_for
 from streamdp.cli.reading import Client
 from streamdp.errors import ConfigError, Exit
 from streamdp.records import GAP, Answers, Reject
-from streamdp.records.columns import Texts
+from streamdp.records.columns import Columns
 from streamdp.settings import Settings
 from streamdp.settings.places import NOWHERE, Input, Outputs
 from streamdp.state import claim
@@ -287,7 +287,7 @@ class Sinks:
         if self.store is not None:
             self.store.write(answers)
 
-    def taken(self, records: Texts) -> None:
+    def taken(self, records: Columns) -> None:
         """These were read, and will be answered."""
         if self.store is not None:
             self.store.taken(records)

@@ -12,7 +12,7 @@ from streamdp.decode.log_times import moment_of
 from streamdp.decode.log_traces import NEAR
 from streamdp.decode.texts import columns_of, places_of
 from streamdp.records import JOINED, Raw, Record, Reject
-from streamdp.records.columns import Texts
+from streamdp.records.columns import Columns
 from streamdp.records.raws import Raws
 
 SHOWN = 3
@@ -36,14 +36,14 @@ class LogReader:
         self.shown: list[Raw] = []
         """The first of these."""
 
-    def read(self, found: Sequence[Raw], *, together: bool) -> Texts:
+    def read(self, found: Sequence[Raw], *, together: bool) -> Columns:
         """The records that lines hold, and what is refused; ``together`` lets them be side by side."""
         raws = Raws.of(found) if together and not isinstance(found, Raws) else found
         if together and isinstance(raws, Raws) and len(raws):
             places = _partitions(raws)
             if len(places) == 1:
                 return self._together(raws, places.pop())
-        return Texts.of(record for number, raw in enumerate(found) for _, record in self._one(number, raw))
+        return Columns.of(record for number, raw in enumerate(found) for _, record in self._one(number, raw))
 
     def end(self, last: Raw) -> list[Record]:
         """Nothing follows the last line for now: the exceptions of traces that are over."""
@@ -62,7 +62,7 @@ class LogReader:
                 self.shown.append(raw)
         return [(number, record) for record in records]
 
-    def _together(self, raws: Raws, place: object) -> Texts:
+    def _together(self, raws: Raws, place: object) -> Columns:
         """What lines from one place say: of ordinary ones at once, of the others one by one."""
         log, found = self._log, list[tuple[int, Parts | Reject]]()
         kept = dict[tuple[str | None, ...], dict[str, Any] | None]()

@@ -15,8 +15,8 @@ from streamdp.records.columns import (
     LARGEST,
     NO_FIELDS,
     NO_LETTERS,
+    Arrays,
     Columns,
-    Texts,
     Values,
     spans_of,
     values_of,
@@ -34,7 +34,7 @@ class TextReader:
         self._decoder = decoder
         self._keep = decoder.fields.keep
 
-    def read(self, raws: Raws) -> Texts:
+    def read(self, raws: Raws) -> Columns:
         """What the events hold."""
         rows = self._decoder.rows(raws)
         if rows is not None:
@@ -43,7 +43,7 @@ class TextReader:
             times = with_stamps(times, raws, numbers)
             if are_decimal(times):
                 columns = _columns(values, raws, numbers, times, rows.ids, rows.kept)
-                return Texts(columns, raws, numbers, self._keep, features=rows.features)
+                return Columns(columns, raws, numbers, self._keep, features=rows.features)
         return columns_of(enumerate(self._decoder.parts(raws)), raws, self._keep)
 
     def times(self, raws: Raws, ahead: float) -> list[float | None]:
@@ -68,7 +68,7 @@ def places_of(raws: Raws) -> np.ndarray:
     return np.array(raws.places, np.int64).reshape(len(raws), len(raws.counted))
 
 
-def columns_of(found: Iterable[tuple[int, Parts | Reject]], raws: Raws, keep: tuple[str, ...]) -> Texts:
+def columns_of(found: Iterable[tuple[int, Parts | Reject]], raws: Raws, keep: tuple[str, ...]) -> Columns:
     """What was read of events, with their numbers, side by side."""
     refused: list[tuple[int, Reject]] = []
     which: list[int] = []
@@ -85,7 +85,7 @@ def columns_of(found: Iterable[tuple[int, Parts | Reject]], raws: Raws, keep: tu
     made = values_of(values)
     if not parts or made is None or not are_decimal(times):
         records = [_record(each, raws, i) for i, each in zip(which, parts, strict=True)]
-        mixed = Texts.of(records)
+        mixed = Columns.of(records)
         mixed.numbers, mixed.refused = numbers, refused
         return mixed
     unkept = [kept is None for kept in keeps] if keep else []
@@ -95,7 +95,7 @@ def columns_of(found: Iterable[tuple[int, Parts | Reject]], raws: Raws, keep: tu
     columns = _columns(made, raws, numbers, times, names, fields)
     if any(unkept):
         columns.kept[unkept] = NO_FIELDS
-    return Texts(columns, raws, numbers, keep, refused, features=made[3])
+    return Columns(columns, raws, numbers, keep, refused, features=made[3])
 
 
 def _columns(
@@ -105,7 +105,7 @@ def _columns(
     times: np.ndarray,
     ids: Sequence[Any],
     kept: Sequence[Sequence[Any] | None],
-) -> Columns:
+) -> Arrays:
     """Columns of records by their parts; None is no id, or a field that none of them has."""
     data, named, *spans = spans_of(
         [msgspec.UNSET if each is None else each for each in ids],
@@ -113,7 +113,7 @@ def _columns(
     )
     fields = np.stack(spans, axis=1) if spans else np.empty((len(ids), 0, 2), np.int64)
     letters, ends, vectors, _ = values
-    return Columns(data, letters, ends, times, named, fields, places_of(raws)[numbers], vectors)
+    return Arrays(data, letters, ends, times, named, fields, places_of(raws)[numbers], vectors)
 
 
 def _record(parts: Parts, raws: Raws, i: int) -> Record:

@@ -24,7 +24,7 @@ from streamdp.kernels.jit import Bound
 from streamdp.likelihoods.base import Moments
 from streamdp.likelihoods.categorical import RECORD, TEXT
 from streamdp.records import ALL_CATEGORIES, FieldNames, Record, Reject, written
-from streamdp.records.columns import Texts
+from streamdp.records.columns import Columns
 
 LEVELS = 4
 """Questions that a number is asked: 2^LEVELS intervals at most."""
@@ -213,7 +213,7 @@ class CategoryEncoder(BagEncoder):
             return batch
         return replace(batch, vectors=self.beside.take(learns=not self.frozen))
 
-    def add(self, given: Texts) -> list[tuple[int, Reject]]:
+    def add(self, given: Columns) -> list[tuple[int, Reject]]:
         """Append records to the batch; which of them cannot be clustered, and why."""
         found = enumerate(map(self._add, given))
         return [(i, reject) for i, reject in found if reject is not None]

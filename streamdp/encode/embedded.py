@@ -18,7 +18,7 @@ from streamdp.encode.word_encoder import WordEncoder
 from streamdp.likelihoods.base import Moments
 from streamdp.likelihoods.categorical import RECORD, TEXT
 from streamdp.records import Record, Reject
-from streamdp.records.columns import Texts
+from streamdp.records.columns import Columns
 
 FIXED = "", "="
 """The words of every record and of its text, which no word of a text is."""
@@ -48,7 +48,7 @@ class EmbeddedTexts(WordEncoder):
                 vocabulary.add(word)
         vocabulary.fixed = len(FIXED)
 
-    def add(self, given: Texts) -> list[tuple[int, Reject]]:
+    def add(self, given: Columns) -> list[tuple[int, Reject]]:
         """Append records to the batch; which of them cannot be clustered, and why."""
         n = len(given)
         if given.are_texts:

@@ -26,7 +26,7 @@ from streamdp.kernels.sound import finite, require
 from streamdp.likelihoods.base import FULL, Moments
 from streamdp.likelihoods.categorical import TEXT
 from streamdp.records import FieldNames, Record, Reject, holds_categories
-from streamdp.records.columns import Texts
+from streamdp.records.columns import Columns
 from streamdp.settings import Settings
 from streamdp.settings.memory import Shares, longest_record
 from streamdp.settings.registry import CATEGORICAL
@@ -194,7 +194,7 @@ def encode_all(
             encoder = chosen
     if encoder is not None:
         rest = records[len(outcomes) :]
-        refused = dict(encoder.add(Texts.of(rest)))
+        refused = dict(encoder.add(Columns.of(rest)))
         outcomes += map(refused.get, range(len(rest)))
     return encoder, outcomes
 

@@ -14,7 +14,7 @@ import msgspec
 import numpy as np
 
 from streamdp.records import Record, Reject
-from streamdp.records.columns import Texts
+from streamdp.records.columns import Columns
 from streamdp.settings.memory import AROUND
 
 CONFIRM = 8
@@ -57,10 +57,10 @@ def refuse(record: Record, reason: str, detail: str) -> Reject:
     return Reject(record.position, reason, detail, record.raw)
 
 
-def placed(ready: Ready) -> tuple[Texts, np.ndarray]:
+def placed(ready: Ready) -> tuple[Columns, np.ndarray]:
     """What goes on now, side by side, and the times at which records are placed."""
     times = [time for time, record in ready if not isinstance(record, Reject)]
-    return Texts.of(record for _, record in ready), np.array(times, float)
+    return Columns.of(record for _, record in ready), np.array(times, float)
 
 
 def size_of(record: Record) -> int:

@@ -15,7 +15,7 @@ from streamdp.encode.order import refuse
 from streamdp.likelihoods.base import Moments
 from streamdp.likelihoods.von_mises_fisher import UNIT
 from streamdp.records import Kind, Record, Reject, holds_categories
-from streamdp.records.columns import Texts
+from streamdp.records.columns import Columns
 from streamdp.settings.registry import LIKELIHOODS, find
 from streamdp.settings.schema import AUTO
 
@@ -139,7 +139,7 @@ class VectorEncoder:
         self.rows.append(row)
         return None
 
-    def add(self, given: Texts) -> list[tuple[int, Reject]]:
+    def add(self, given: Columns) -> list[tuple[int, Reject]]:
         """Append records to the batch; which of them cannot be clustered, and why."""
         names = sorted(given.features) if given.features else None
         if given.dimension == self.dimension and names == self.names:

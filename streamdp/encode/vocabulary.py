@@ -18,7 +18,7 @@ from streamdp.encode.stop_words import LANGUAGES
 from streamdp.kernels.jit import Bound
 from streamdp.likelihoods.base import Moments
 from streamdp.records import Kind, Reject
-from streamdp.records.columns import Texts
+from streamdp.records.columns import Columns
 
 EVICT_EVERY = 4096
 """Records between two looks for words to evict: a rule of the record number, not of the batch."""
@@ -265,7 +265,7 @@ class BagEncoder(ABC):
         return None
 
     @abstractmethod
-    def add(self, given: Texts) -> list[tuple[int, Reject]]:
+    def add(self, given: Columns) -> list[tuple[int, Reject]]:
         """Append records to the batch; which of them cannot be clustered, and why."""
 
     def take(self, times: np.ndarray) -> Batch:

@@ -18,7 +18,7 @@ from streamdp.encode.text import Tokenizer, TooManyTokens
 from streamdp.encode.vocabulary import BagEncoder, Vocabulary, letters_of
 from streamdp.kernels.jit import Bound
 from streamdp.records import Record, Reject, holds_categories
-from streamdp.records.columns import Texts
+from streamdp.records.columns import Columns
 
 MOST = 1_000_000
 """How often a record may have a word."""
@@ -47,7 +47,7 @@ class WordEncoder(BagEncoder):
         self._pieces, self._bags = new_pieces(0, 0), new_bags(0, 0, 0)
         self._read, self._count = Bound(read), Bound(count)
 
-    def add(self, given: Texts) -> list[tuple[int, Reject]]:
+    def add(self, given: Columns) -> list[tuple[int, Reject]]:
         """Append records to the batch; which of them cannot be clustered, and why."""
         if given.are_texts:  # as nearly always
             return self._add_texts(given)
@@ -56,7 +56,7 @@ class WordEncoder(BagEncoder):
         for kind, alike in itertools.groupby(given, _kind):
             records = list(alike)
             if kind is str:
-                found = self._add_texts(Texts.of(records))
+                found = self._add_texts(Columns.of(records))
             elif kind is dict:
                 counted = enumerate(map(self._add_counts, records))
                 found = [(i, reject) for i, reject in counted if reject is not None]
@@ -70,7 +70,7 @@ class WordEncoder(BagEncoder):
 
     # ---------------------------------------------------------------- texts
 
-    def _add_texts(self, texts: Texts) -> list[tuple[int, Reject]]:
+    def _add_texts(self, texts: Columns) -> list[tuple[int, Reject]]:
         columns, refused = texts.columns, dict[int, Reject]()
         letters, begin, ends = columns.letters, texts.begin, columns.ends
         said: list[str] = []
@@ -95,7 +95,7 @@ class WordEncoder(BagEncoder):
         rows, ids = np.arange(len(texts) + 1), OTHER - np.arange(len(texts), dtype=np.int32)
         return self._count_words(rows, ids, len(texts), *self._numbered(map(self.tokenizer.tokens, texts)))
 
-    def _refuse_long(self, records: Texts, texts: list[str], refused: dict[int, Reject]) -> None:
+    def _refuse_long(self, records: Columns, texts: list[str], refused: dict[int, Reject]) -> None:
         """Refuse texts of too many tokens, and empty them."""
         most = self.tokenizer.max_tokens // self.tokenizer.ngrams
         for i, text in enumerate(texts):

@@ -13,7 +13,7 @@ from streamdp.encode.vector_encoder import VectorEncoder
 from streamdp.engine import Engine
 from streamdp.estimators.reading import named
 from streamdp.records import Assignment, Record
-from streamdp.records.columns import Texts
+from streamdp.records.columns import Columns
 from streamdp.settings import Settings
 from streamdp.settings.assemble import are_directions
 from streamdp.threads import OneThreadAtATime
@@ -142,7 +142,7 @@ class StreamDPClusterer(OneThreadAtATime, ClusterMixin, BaseEstimator):
             if encoder.extend(rows):
                 return np.ones(len(rows), bool)
         records = [Record(row, {}) for row in rows.tolist()]
-        refused = {n: reject.detail for n, reject in encoder.add(Texts.of(records))}
+        refused = {n: reject.detail for n, reject in encoder.add(Columns.of(records))}
         usable = ~np.isin(np.arange(len(rows)), [*refused])
         for number, why in [*refused.items()][:1]:
             if engine.seq == 0 and not usable.any():

@@ -19,7 +19,7 @@ import numpy as np
 from streamdp.kernels.packed import pack, unpack_all
 from streamdp.kernels.sound import RECORDS, ints_of, narrow, reals_of, require
 from streamdp.ledger.table import to_digits
-from streamdp.records.columns import Texts
+from streamdp.records.columns import Columns
 
 LABELS = 5000
 """Labelled records that are remembered, the latest."""
@@ -99,7 +99,7 @@ class Confidence:
         first: int,
         answers: np.ndarray,
         revisions: np.ndarray,
-        records: Texts,
+        records: Columns,
         found: np.ndarray,
     ) -> np.ndarray:
         """``confidence`` and its number of labels, of records from number ``first`` on and of revisions.
@@ -235,7 +235,7 @@ def _cell(classes: Counter[str], probability: float) -> int:
     return kind * len(USUAL[0]) + int(np.searchsorted(LEAST, to_digits(probability), side="right"))
 
 
-def _classes(records: Texts, field: str | None) -> Iterable[tuple[int, str]]:
+def _classes(records: Columns, field: str | None) -> Iterable[tuple[int, str]]:
     """The classes of the records that have one, by place."""
     if field not in records.keep:
         return

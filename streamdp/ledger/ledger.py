@@ -28,7 +28,7 @@ from streamdp.ledger.table import (
     lasting,
     move,
 )
-from streamdp.records.columns import Texts
+from streamdp.records.columns import Columns
 
 
 @entry
@@ -75,7 +75,7 @@ class Ledger:
         first: int,
         rows: np.ndarray,
         sizes: np.ndarray,
-        records: Texts,
+        records: Columns,
         revisions: np.ndarray = NO_REVISIONS,
     ) -> tuple[np.ndarray, np.ndarray]:
         """Write records down, from number ``first`` on, by what a search says of them: their numbers.
@@ -107,7 +107,7 @@ class Ledger:
         first: int,
         labels: np.ndarray,
         novelties: np.ndarray,
-        records: Texts,
+        records: Columns,
         revisions: np.ndarray,
         before: np.ndarray,
     ) -> None:

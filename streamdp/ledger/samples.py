@@ -11,7 +11,7 @@ import numpy as np
 
 from streamdp.kernels.sound import require
 from streamdp.records import Record, holds_categories
-from streamdp.records.columns import Texts
+from streamdp.records.columns import Columns
 
 CLUSTERS = 2_000
 """Clusters that samples are held of: those joined latest."""
@@ -62,7 +62,7 @@ def text_of(record: Record, texts: Sequence[str] = ()) -> str:
 
 
 def of_texts(
-    texts: Texts,
+    texts: Columns,
     first: int,
     labels: np.ndarray,
     novelties: np.ndarray,
@@ -151,7 +151,7 @@ class Samples:
 
     def of_columns(
         self,
-        records: Texts,
+        records: Columns,
         first: int,
         labels: np.ndarray,
         novelties: np.ndarray,

@@ -22,7 +22,7 @@ from streamdp.page.shown import Happening, Lives, Shown, ShownRecords, shown_of
 from streamdp.page.table import Sort, Table, beginning_of, name_of, short
 from streamdp.records import GAP, SMALL, Answers, Record
 from streamdp.records.brief import Brief, briefs
-from streamdp.records.columns import NOTHING, Texts
+from streamdp.records.columns import NOTHING, Columns
 from streamdp.story.clock import Clock
 from streamdp.story.gather import figures_of
 from streamdp.story.story import noun_of
@@ -115,7 +115,7 @@ class View:
                 for seq, label, text, open_still in engine.spoken()
             )
 
-    def taken(self, records: Texts) -> None:
+    def taken(self, records: Columns) -> None:
         """These were read, and will be answered."""
         if self._batch:
             self._remember()

@@ -23,7 +23,7 @@ NO_FIELDS = (-2, -2)
 NO_LETTERS = np.zeros(0, np.uint8)
 
 
-class Columns(NamedTuple):
+class Arrays(NamedTuple):
     """What kernels read of records; a span is where in ``data`` something begins and ends."""
 
     data: np.ndarray  # uint8[...] the records as they came, and what was written anew
@@ -42,7 +42,7 @@ _encode, _encode_lines = ENCODER.encode, ENCODER.encode_lines
 _NEWLINE = 10
 
 
-class Texts(Sequence[Record]):
+class Columns(Sequence[Record]):
     """Records side by side, and what was refused among them.
 
     They are all texts, or all vectors (or features) of one form, or of several kinds: then ``mixed`` is true,
@@ -69,7 +69,7 @@ class Texts(Sequence[Record]):
 
     def __init__(
         self,
-        columns: Columns,
+        columns: Arrays,
         raws: Raws | None,
         numbers: np.ndarray,
         keep: tuple[str, ...],
@@ -87,7 +87,7 @@ class Texts(Sequence[Record]):
         self.objects, self.mixed = objects, mixed
 
     @classmethod
-    def of(cls, given: Iterable[Record | Reject]) -> Texts:
+    def of(cls, given: Iterable[Record | Reject]) -> Columns:
         """Columns of records that are objects, and of what was refused."""
         records: list[Record] = []
         refused: list[tuple[int, Reject]] = []
@@ -111,7 +111,7 @@ class Texts(Sequence[Record]):
         letters, ends, vectors, features = values or (NO_LETTERS, np.zeros(n, np.int64), np.empty((n, 0)), ())
         times = np.array([record.time for record in records], float)
         ids, places = np.empty((n, 2), np.int64), np.empty((n, 0), np.int64)
-        columns = Columns(data, letters, ends, times, ids, fields, places, vectors)
+        columns = Arrays(data, letters, ends, times, ids, fields, places, vectors)
         return cls(columns, None, np.arange(n), tuple(names), refused, 0, features, records, mixed=mixed)
 
     def __len__(self) -> int:
@@ -149,7 +149,7 @@ class Texts(Sequence[Record]):
         assert self.raws is not None
         return self.raws
 
-    def _part(self, start: int, stop: int) -> Texts:
+    def _part(self, start: int, stop: int) -> Columns:
         columns, last = self.columns, stop == len(self) and (start < stop or not len(self))
         parts = {name: getattr(columns, name)[start:stop] for name in ("ends", *_BESIDE)}
         part = columns._replace(**parts)
@@ -161,11 +161,11 @@ class Texts(Sequence[Record]):
             if start <= at and (at < stop or (last and at == stop))
         ]
         numbers = self.numbers[start:stop]
-        return Texts(
+        return Columns(
             part, self.raws, numbers, self.keep, refused, begin, self.features, objects, mixed=self.mixed
         )
 
-    def take(self, which: np.ndarray) -> Texts:
+    def take(self, which: np.ndarray) -> Columns:
         """Some of the texts, by their numbers in order, without what was refused."""
         columns = self.columns
         starts = np.concatenate([[self.begin], columns.ends[:-1]])
@@ -179,7 +179,7 @@ class Texts(Sequence[Record]):
         )
         objects = None if self.objects is None else [self.objects[i] for i in which.tolist()]
         numbers, features = self.numbers[which], self.features
-        return Texts(part, self.raws, numbers, self.keep, (), 0, features, objects, mixed=self.mixed)
+        return Columns(part, self.raws, numbers, self.keep, (), 0, features, objects, mixed=self.mixed)
 
     def all(self) -> list[Record | Reject]:
         """Records and what was refused, as they came."""
@@ -285,8 +285,8 @@ class Texts(Sequence[Record]):
     @overload
     def __getitem__(self, at: int) -> Record: ...
     @overload
-    def __getitem__(self, at: slice) -> Texts: ...
-    def __getitem__(self, at: int | slice) -> Record | Texts:
+    def __getitem__(self, at: slice) -> Columns: ...
+    def __getitem__(self, at: int | slice) -> Record | Columns:
         if isinstance(at, slice):
             if not at.start and (at.stop is None or at.stop >= len(self)):
                 return self
@@ -349,4 +349,4 @@ def spans_of(*fields: Sequence[Any]) -> list[np.ndarray]:
     return [np.frombuffer(b"".join(lines), np.uint8), *found]
 
 
-NOTHING = Texts.of(())
+NOTHING = Columns.of(())

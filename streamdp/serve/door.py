@@ -24,7 +24,7 @@ from streamdp.decode.objects import plain_fields
 from streamdp.decode.otlp import UID
 from streamdp.page.errors import AskError
 from streamdp.records import Raw, Record
-from streamdp.records.columns import Texts
+from streamdp.records.columns import Columns
 from streamdp.serve.bodies import SMALL
 from streamdp.serve.told import Answer
 from streamdp.state.erasing import DETAIL, REASON
@@ -373,7 +373,7 @@ def reader_of(decoder: Decoder) -> Callable[[bytes], Named | None]:
             return None
         found = decoder.decode_all(Raw(data, {}, 0.0))
         if len(found) == 1 and isinstance(record := found[0], Record):
-            return None if record.id is None else Named.of(record.id, *Texts.of(found).said())
+            return None if record.id is None else Named.of(record.id, *Columns.of(found).said())
         try:
             name = id_value(plain_fields(data).get(decoder.fields.id), decoder.fields.id)
         except (RefusedError, UnicodeDecodeError):

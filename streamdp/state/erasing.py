@@ -20,7 +20,7 @@ import numpy as np
 
 from streamdp.errors import Exit, foreseen
 from streamdp.records import Reject
-from streamdp.records.columns import Texts
+from streamdp.records.columns import Columns
 from streamdp.records.erased import Erased
 from streamdp.safe_files import open_regular, sync_folder, written_anew
 from streamdp.state.snapshot import ERASING, SnapshotError
@@ -102,7 +102,7 @@ class ErasedFile:
         _write(self.path, data)
         self._held.update(fresh)
 
-    def without(self, records: Texts) -> Texts:
+    def without(self, records: Columns) -> Columns:
         """Records but for those that were erased: they are refused, and nothing of them is kept."""
         if not self._held:
             return records
@@ -114,8 +114,8 @@ def _reject(position: dict[str, object]) -> Reject:
     return Reject(position, REASON, DETAIL, b"")
 
 
-def _refused(texts: Texts, gone: Sequence[int]) -> Texts:
-    """Texts, of which those of some numbers are refused."""
+def _refused(texts: Columns, gone: Sequence[int]) -> Columns:
+    """Records, of which those of some numbers are refused."""
     kept = np.delete(np.arange(len(texts)), gone)
     own = [(i, _reject(texts.position(i))) for i in gone]
     refused = sorted([*texts.refused, *own], key=lambda pair: pair[0])

@@ -25,7 +25,7 @@ from streamdp.kernels.sound import require
 from streamdp.likelihoods.base import Moments
 from streamdp.priors import by_distance
 from streamdp.records import Answers, ClusterSummary, Kind, Record, Reject
-from streamdp.records.columns import Texts
+from streamdp.records.columns import Columns
 from streamdp.settings.blueprint import Blueprint
 from streamdp.state.corrections import Correction
 from streamdp.state.sound import check_retained, check_words
@@ -89,7 +89,7 @@ class BeamStream(Stream):
 
     # ---------------------------------------------------------------- records
 
-    def take(self, given: Texts, times: np.ndarray, answers: Answers) -> None:
+    def take(self, given: Columns, times: np.ndarray, answers: Answers) -> None:
         """Take records whose turn has come, at these times; what was refused among them passes through."""
         at = self._warm_up(given, times, answers) if self._search is None else 0
         if not len(given):
@@ -101,7 +101,7 @@ class BeamStream(Stream):
                 self._absorb(self._search, self.encoder, part, placed_at, answers)
             at += room
 
-    def _warm_up(self, given: Texts, times: np.ndarray, answers: Answers) -> int:
+    def _warm_up(self, given: Columns, times: np.ndarray, answers: Answers) -> int:
         """Take records one by one, since each may change what kind of stream this is; how many."""
         at = 0
         for record in given.all() if len(given) else ():
@@ -150,7 +150,7 @@ class BeamStream(Stream):
         if self._search is not None:
             self._look_back(self._search, answers, last=True)
 
-    def decided(self, search: BeamSearch, records: Texts) -> np.ndarray:
+    def decided(self, search: BeamSearch, records: Columns) -> np.ndarray:
         """What was decided elsewhere of the next records, as ``BeamSearch.run`` takes it."""
         return NO_FOUNDERS
 
@@ -160,13 +160,13 @@ class BeamStream(Stream):
         if search is not None and encoder is not None and pending:
             self.intake.pending = []
             times = np.array([time for time, _ in pending])
-            self._absorb(search, encoder, Texts.of(record for _, record in pending), times, answers)
+            self._absorb(search, encoder, Columns.of(record for _, record in pending), times, answers)
 
     def _absorb(
         self,
         search: BeamSearch,
         encoder: Encoder,
-        records: Texts,
+        records: Columns,
         times: np.ndarray,
         answers: Answers,
     ) -> None:
@@ -244,7 +244,7 @@ class BeamStream(Stream):
 
     def score(self, records: Sequence[Record | Reject], first: int, answers: Answers) -> None:
         """Answer without learning anything; ``seq`` counts the answers from ``first`` on."""
-        encoder, given = self._for_scoring(), Texts.of(records)
+        encoder, given = self._for_scoring(), Columns.of(records)
         if encoder is None:
             refused = [(i, _untrained(record)) for i, record in enumerate(given)]
         else:
@@ -263,7 +263,7 @@ class BeamStream(Stream):
         encoder, search = self._for_scoring(), self._search
         if encoder is None or search is None:
             return _untrained(record)
-        if refused := encoder.add(Texts.of([record])):
+        if refused := encoder.add(Columns.of([record])):
             return refused[0][1]
         times = np.array([self.order.time_of(record)])
         return describe.candidates(search, encoder.take(times), self._words, most)

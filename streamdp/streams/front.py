@@ -8,7 +8,7 @@ import numpy as np
 
 from streamdp.encode.order import Ready, placed, refuse
 from streamdp.records import Answers, Reject
-from streamdp.records.columns import Texts
+from streamdp.records.columns import Columns
 from streamdp.streams.stream import Stream
 
 FEW = 8
@@ -18,7 +18,7 @@ ONE_BY_ONE = 16
 """Records that are put in order one by one, before it is asked again how many pass; then twice as many."""
 
 
-def receive(stream: Stream, given: Texts, answers: Answers) -> None:
+def receive(stream: Stream, given: Columns, answers: Answers) -> None:
     """Take records together as far as they pass as they come, one by one where they do not."""
     at, some, needs_time = 0, ONE_BY_ONE, stream.settings.distance == "seconds"
     if len(given) < FEW:
@@ -38,7 +38,7 @@ def receive(stream: Stream, given: Texts, answers: Answers) -> None:
             at, some = at + some, 2 * some
 
 
-def _put_in_order(stream: Stream, given: Texts, answers: Answers, *, needs_time: bool) -> None:
+def _put_in_order(stream: Stream, given: Columns, answers: Answers, *, needs_time: bool) -> None:
     """Put records in order, and let the stream take those whose turn has come."""
     ready: Ready = []
     came = given.all()

@@ -27,7 +27,7 @@ from streamdp.kernels.packed import pack, unpack
 from streamdp.kernels.sound import require
 from streamdp.likelihoods.base import Moments
 from streamdp.records import Answers, Record, Reject
-from streamdp.records.columns import Texts
+from streamdp.records.columns import Columns
 from streamdp.settings.blueprint import Blueprint
 from streamdp.settings.memory import Shares
 
@@ -69,7 +69,7 @@ class Intake:
                 answers.rejects.append(chosen)
                 return []
             encoder = chosen
-        reject = dict(encoder.add(Texts.of([record]))).get(0)
+        reject = dict(encoder.add(Columns.of([record]))).get(0)
         if reject is None:
             if self.encoder is None:
                 self.encoder = encoder
@@ -84,7 +84,7 @@ class Intake:
         self.strays.append((time, record))
         return self._of_another_kind(record)
 
-    def add(self, given: Texts, times: np.ndarray, answers: Answers) -> tuple[Texts, np.ndarray]:
+    def add(self, given: Columns, times: np.ndarray, answers: Answers) -> tuple[Columns, np.ndarray]:
         """Encode records once the warm-up is over; those that can be clustered, with their times."""
         assert self.encoder is not None
         refused = self.encoder.add(given) if len(given) else []
@@ -120,7 +120,7 @@ class Intake:
     def learn(self, answers: Answers) -> None:
         """The warm-up ends: learn scales from the records held back, refuse what is of another kind."""
         assert self.encoder is not None
-        refused = self.encoder.add(Texts.of(record for _, record in self.strays))
+        refused = self.encoder.add(Columns.of(record for _, record in self.strays))
         answers.rejects.extend(reject for _, reject in refused)
         recognise(self.encoder, self.blueprint.settings)
         self.strays, self.moments = [], self.encoder.learn()
@@ -156,7 +156,7 @@ class Intake:
         self.moments = None if moments is None else Moments(*map(unpack, moments))
         if encoder is not None:
             self.encoder = load_encoder(encoder, self.blueprint.settings)
-            refused = self.encoder.add(Texts.of(record for _, record in self.pending))
+            refused = self.encoder.add(Columns.of(record for _, record in self.pending))
             require(not refused, "records that wait are refused")
             require(moments is None or not self._beside, "moments beside fields")
             self._fit_model_to(self.encoder)

@@ -10,10 +10,10 @@ import numpy as np
 from streamdp.kernels.packed import pack_all, unpack_all
 from streamdp.lines.history import History
 from streamdp.lines.values import NO_LEVELS, Levels
-from streamdp.records.columns import Texts
+from streamdp.records.columns import Columns
 
 
-def written_levels(records: Texts, keep: Sequence[str]) -> Levels:
+def written_levels(records: Columns, keep: Sequence[str]) -> Levels:
     """The level of each record, where it is kept; ``keep`` are the fields that are."""
     if "level" not in keep or "level" not in records.keep:
         return NO_LEVELS

@@ -17,7 +17,7 @@ from streamdp.encode.order import ReorderBuffer
 from streamdp.kernels.sound import require
 from streamdp.lines.holes import Past
 from streamdp.records import RENAMED, Answers, ClusterSummary, Event, Kind, Record, Reject
-from streamdp.records.columns import Texts
+from streamdp.records.columns import Columns
 from streamdp.settings import Settings
 from streamdp.state.corrections import Correction, CorrectionError
 from streamdp.state.retained import Retained
@@ -202,7 +202,7 @@ class Stream(ABC):
 
     # ---------------------------------------------------------------- records
 
-    def advance(self, given: Texts, times: np.ndarray, answers: Answers) -> None:
+    def advance(self, given: Columns, times: np.ndarray, answers: Answers) -> None:
         """Take records whose turn has come, at these times, and apply corrections at their positions."""
         waiting = self.corrections.waiting
         while waiting and len(given):
@@ -213,7 +213,7 @@ class Stream(ABC):
         if given:
             self._take_some(given, times, answers)
 
-    def _take_some(self, given: Texts, times: np.ndarray, answers: Answers) -> None:
+    def _take_some(self, given: Columns, times: np.ndarray, answers: Answers) -> None:
         since = len(answers.events)
         self.take(given, times, answers)
         self._hear(answers, since)
@@ -240,7 +240,7 @@ class Stream(ABC):
         return 0
 
     @abstractmethod
-    def take(self, given: Texts, times: np.ndarray, answers: Answers) -> None:
+    def take(self, given: Columns, times: np.ndarray, answers: Answers) -> None:
         """Take records whose turn has come, at these times; what was refused before passes through."""
 
     @abstractmethod

@@ -10,13 +10,13 @@ from streamdp.answers.line_announcer import LineAnnouncer
 from streamdp.kernels.rows import new_rows
 from streamdp.lines.stream import ANSWER
 from streamdp.records import Lines
-from streamdp.records.columns import Texts
+from streamdp.records.columns import Columns
 
 
 class Telling:
     """Answers to the records of a batch, numbered from ``first``, in order; they go to ``lines``."""
 
-    def __init__(self, announcer: LineAnnouncer, records: Texts, first: int, lines: Lines) -> None:
+    def __init__(self, announcer: LineAnnouncer, records: Columns, first: int, lines: Lines) -> None:
         self._announcer, self.records, self._first, self.lines = announcer, records, first, lines
         self.answered = 0
         """Records that have an answer, which may wait still."""

@@ -26,7 +26,7 @@ from streamdp.lines.holes import Past, past_of
 from streamdp.lines.state import roots
 from streamdp.lines.stream import LineStream, Stretch, bytes_of
 from streamdp.records import TURNS, Answers, Assignment, ClusterSummary, Event, Lines, Record, Reject
-from streamdp.records.columns import Texts
+from streamdp.records.columns import Columns
 from streamdp.settings import Settings
 from streamdp.settings.assemble import template_bounds, template_masks, template_terms
 from streamdp.state.corrections import Correction
@@ -75,13 +75,13 @@ class TemplateStream(Stream):
         """Prequential log evidence in nats: the sum of log p(line | past)."""
         return self.lines.log_evidence
 
-    def take(self, given: Texts, times: np.ndarray, answers: Answers) -> None:
+    def take(self, given: Columns, times: np.ndarray, answers: Answers) -> None:
         """Learn texts at these times, and append what there is to say of them."""
         which, texts = self._texts(given, answers)
         if len(texts):
             self._learn(texts, times[which], answers)
 
-    def _texts(self, given: Texts, answers: Answers) -> tuple[np.ndarray, Texts]:
+    def _texts(self, given: Columns, answers: Answers) -> tuple[np.ndarray, Columns]:
         """Those of the records that are texts, and which they are; others are refused."""
         which = np.arange(len(given))
         if given.are_texts:
@@ -92,9 +92,9 @@ class TemplateStream(Stream):
         own = [(i, refuse(given[i], "wrong_kind", detail)) for i in np.flatnonzero(~are).tolist()]
         found = sorted([*given.refused, *own], key=itemgetter(0))
         answers.rejects.extend(reject for _, reject in found)
-        return which[are], Texts.of(given[i] for i in which[are].tolist())
+        return which[are], Columns.of(given[i] for i in which[are].tolist())
 
-    def _learn(self, records: Texts, times: np.ndarray, answers: Answers) -> None:
+    def _learn(self, records: Columns, times: np.ndarray, answers: Answers) -> None:
         """Learn records at these times."""
         written = records.columns.letters, np.concatenate([[records.begin], records.columns.ends])
         if records.objects is not None:  # which may hold what is no text at all
@@ -130,7 +130,7 @@ class TemplateStream(Stream):
 
     def score(self, records: Sequence[Record | Reject], first: int, answers: Answers) -> None:
         """Append answers that teach nothing, numbered from ``first``."""
-        _, taken = self._texts(Texts.of(records), answers)
+        _, taken = self._texts(Columns.of(records), answers)
         part = self.lines.score(taken.said())
         numbers = self.announcer.ledger.score(part.answers, part.sizes)
         answers.lines.extend(self._answers(part.answers, numbers, first, taken))
@@ -288,7 +288,7 @@ class TemplateStream(Stream):
         times: np.ndarray,
         first: int,
         done: int,
-        records: Texts,
+        records: Columns,
         *,
         dated: bool,
     ) -> list[Event]:

@@ -20,7 +20,7 @@ import msgspec
 from streamdp.errors import Exit
 from streamdp.records import Answers, Event
 from streamdp.records.brief import Brief, briefs
-from streamdp.records.columns import Texts
+from streamdp.records.columns import Columns
 from streamdp_connectors.protocol import FullError, SinkError
 from streamdp_connectors.store.carrier import Carrier
 from streamdp_connectors.store.schema import check, open_store
@@ -117,7 +117,7 @@ class StoreSink:
         self._tables = Tables(self._store, revisions=revisions)
         # of records that wait for their answers: by position, which a file that was replaced has again
         self._texts: dict[bytes, list[str]] = {}
-        self._batch: Texts | None = None  # the same of the last batch
+        self._batch: Columns | None = None  # the same of the last batch
         self._rows: list[Row] = []
         self._revisions: list[Revision] = []
         self._events: list[tuple[Event, int]] = []
@@ -233,7 +233,7 @@ class StoreSink:
             self._marked += 1
             self._marks.append((self._marked, _encode(positions).decode()))
 
-    def taken(self, records: Texts) -> None:
+    def taken(self, records: Columns) -> None:
         """These were read, and will be answered."""
         self._keep_batch()
         self._batch = records
