@@ -44,7 +44,7 @@ DIRICHLET: dict[str, Any] = {"likelihood": "hierarchical-dirichlet"}
 CASES: dict[str, tuple[dict[str, Any], Maker]] = {
     "crp": ({"prior": "crp"}, texts),
     "crp greedy": ({"prior": "crp", "beam": 1}, texts),
-    "crp counts": ({**WORDS, "prior": "crp", "temper": 0.7}, counted),
+    "crp counts": ({**WORDS, "prior": "crp"}, counted),
     "crp retiring": ({"prior": "crp", "retire_after": 6, "retain": 20}, texts),
     "pitman-yor full": ({"prior": "pitman-yor", "max_clusters": 3}, texts),
     "uniform": ({**DIRICHLET, "prior": "uniform"}, texts),

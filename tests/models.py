@@ -259,7 +259,6 @@ def pair(
     family: str,
     width: int,
     slack: float = math.inf,
-    temper: float = 1.0,
     max_undecided: int = 10_000,
     frequent: int = FREQUENT_POSTINGS,
     trial: float = TRIAL_NATS,
@@ -279,9 +278,8 @@ def pair(
         retire_after=getattr(ours, "retire_after", None) or 0,
         max_clusters=getattr(ours, "max_clusters", None) or 0,
         frequent=frequent,
-        temper=temper,
         slack=min(slack, MAX_SLACK),
         trial=trial,
     )
-    naive = Beam(naive_prior, naive_family, base, width, slack, temper, max_undecided, trial)
+    naive = Beam(naive_prior, naive_family, base, width, slack, max_undecided, trial)
     return Problem(model, likelihood, naive)

@@ -200,7 +200,6 @@ STEPS = st.lists(st.sampled_from([0.0, 0.25, 1.0, 2.5, 30.0]), min_size=12, max_
 SEARCH = st.fixed_dictionaries(
     {
         "slack": st.sampled_from([math.inf, 3.0]),
-        "temper": st.sampled_from([1.0, 0.6]),
         "max_undecided": st.sampled_from([10_000, 4]),
         "trial": st.sampled_from([10.0, 0.3, 0.02]),
     }
@@ -228,9 +227,7 @@ def test_kernel_equals_naive_beam_on_clustered_streams(prior: str, family: str) 
     """Longer streams that do have clusters, so that the beam has something to change its mind about."""
     counted = Counter[bool]()
     for seed, (width, search) in enumerate(
-        itertools.product(
-            (1, 2, 7, 64), ({}, {"slack": 3.0, "temper": 0.6, "max_undecided": 4}, {"trial": 0.05})
-        )
+        itertools.product((1, 2, 7, 64), ({}, {"slack": 3.0, "max_undecided": 4}, {"trial": 0.05}))
     ):
         records, times = random_stream(np.random.default_rng(seed), 14, family in DENSE, WORDS)
         records = [shaped(family, record) for record in records]

@@ -98,7 +98,7 @@ NUMBERS = [".7", "5.", "+5", "1e3", "1E+2", " 3 ", "1_000", "007", "-0.", "\t2.5
 @pytest.mark.parametrize("text", NUMBERS)
 def test_numbers_are_read_as_python_reads_them(text: str) -> None:
     wanted = float(text) or 0.0
-    name = "concentration" if wanted else "temper"
+    name = "concentration" if wanted else "max_lateness"
     assert getattr(load({name: text}, {}, None), name) == wanted
     assert getattr(load({}, {f"STREAMDP_{name.upper()}": text}, None), name) == wanted
     write(f"{name} = {json.dumps(text)}\n")
@@ -152,7 +152,7 @@ def test_variables_that_are_no_settings() -> None:
         ("beam = true", "True is not allowed, must be a whole number, at least 1 and at most 256"),
         ("discount = 1.0", "1.0 is not allowed, must be a finite number, at least 0 and below 1, or auto"),
         ("slack = inf", "inf is not allowed, must be a finite number, above 0, or auto"),
-        ("temper = nan", "nan is not allowed, must be a finite number, at least 0 and at most 1"),
+        ("max_lateness = nan", "nan is not allowed, must be a finite number, at least 0"),
         ('urls = "no"', "'no' is not allowed, must be true or false"),
         ('prior = "CRP"', "'CRP' is not allowed, must be one of auto, crp, distance-dependent"),
         ("keep = [1]", "[1] is not allowed, must be a list of names"),
@@ -217,7 +217,7 @@ def test_unreadable_files() -> None:
         ({"beam": "16"}, "setting beam: '16' is not allowed"),
         ({"discount": 1.0}, "setting discount: 1.0 is not allowed"),
         ({"slack": math.inf}, "setting slack: inf is not allowed"),
-        ({"temper": np.float64("nan")}, "setting temper: nan is not allowed"),
+        ({"max_lateness": np.float64("nan")}, "setting max_lateness: nan is not allowed"),
         ({"seed": np.int64(-1)}, "setting seed: -1 is not allowed"),
         ({"prior": "CRP"}, "setting prior: 'CRP' is not allowed, must be one of auto, crp"),
         ({"urls": 1}, "setting urls: 1 is not allowed, must be true or false"),

@@ -28,7 +28,7 @@ GOOD_TEXT = b'{"text": "a good text"}'
         (("--beam", "many"), (2, 78), "--beam"),
         (("--beam", "0"), (2, 78), "at least 1"),
         (("--prior", "crpp"), (2, 78), "crp"),
-        (("--temper", "nan"), (2, 78), "--temper"),
+        (("--max-lateness", "nan"), (2, 78), "--max-lateness"),
         (("--max-ahead", "inf"), (2, 78), "--max-ahead"),
         (("--prior", "crp", "--decay", "window"), (78,), "decay has no meaning with the crp prior"),
         (("--distance", "seconds"), (78,), "decay_scale must be given"),

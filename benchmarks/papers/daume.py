@@ -31,7 +31,8 @@ from streamdp.offline.prepare import Data
 from streamdp.offline.samplers import Gibbs, Move
 from streamdp.offline.schedule import Budget, run
 from streamdp.offline.starts import Order, one_cluster, order_of, random_clusters, sequential, singletons
-from streamdp.priors import CRP
+from streamdp.priors import CRP, Uniform
+from streamdp.priors.base import Prior
 
 NONE = "-"
 ORDERS: tuple[Order, ...] = ("ascending", "descending", "random")
@@ -231,10 +232,15 @@ def searches(problem: Problem, seeds: int, paper: Mapping[Order, tuple[str, ...]
             yield Row(f"{name}, {order}", runs, printed)
 
 
-def by_beams(problem: Problem, order: np.ndarray, width: int, temper: float) -> tuple[Figures, float]:
-    """The beam of streams, whose prior may be tempered while it searches."""
-    labels, seconds = searched(problem, order, width, temper)
+def by_beams(problem: Problem, order: np.ndarray, width: int, prior: Prior) -> tuple[Figures, float]:
+    """The beam of streams, which may search under another prior than that of the problem."""
+    labels, seconds = searched(problem, order, width, prior)
     return problem.figures(problem.chain(labels)), seconds
+
+
+def searched_under(problem: Problem) -> dict[str, Prior]:
+    """That of the problem, and the uniform process, under which large clusters draw no more."""
+    return {"p(z)": problem.prior, "uniform process": Uniform(1.0)}
 
 
 # ---------------------------------------------------------------- handwritten digits
@@ -261,8 +267,8 @@ def of_digits(count: int) -> list[tuple[str, ...]]:
     greedy(Problem(problem.data.take(np.arange(20)), problem.likelihood, problem.prior), "given", 0, True)
     rows = list(searches(problem, SEEDS, dict.fromkeys(ORDERS, tuple(paper))))
     shuffled = [order_of(problem.chain(seed=seed), "random") for seed in range(SEEDS)]
-    for temper, name in ((1.0, "p(z)"), (0.0, "a flat prior")):
-        runs = [by_beams(problem, order, 16, temper) for order in shuffled]
+    for name, prior in searched_under(problem).items():
+        runs = [by_beams(problem, order, 16, prior) for order in shuffled]
         rows.append(Row(f"beam 16, {name}, random", runs))
     runs = [refined(problem, from_random, Gibbs(), sweeps, seed) for seed in range(3)]
     rows.append(Row(f"Gibbs, {sweeps} sweeps from {CLUSTERS} clusters", runs))
@@ -319,9 +325,9 @@ def of_papers(part: str) -> list[tuple[str, ...]]:
         rows += searches(problem, 10, PAPER)
         order = order_of(problem.chain(), "ascending")
         for width in (4, 16, 64):
-            for temper, prior in ((1.0, "p(z)"), (0.0, "a flat prior")):
-                name = f"beam {width}, {prior}, ascending"
-                rows.append(Row(name, [by_beams(problem, order, width, temper)]))
+            for name, prior in searched_under(problem).items():
+                runs = [by_beams(problem, order, width, prior)]
+                rows.append(Row(f"beam {width}, {name}, ascending", runs))
     else:
         moves: dict[str, tuple[Callable[[], Move], str]] = {
             "Gibbs": (Gibbs, "3.2"),

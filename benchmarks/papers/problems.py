@@ -149,11 +149,10 @@ def mixture(
 
 
 def searched(
-    problem: Problem, order: np.ndarray, width: int, temper: float = 1.0
+    problem: Problem, order: np.ndarray, width: int, prior: Prior | None = None
 ) -> tuple[np.ndarray, float]:
-    """The clustering that a beam ends up with, by record, and its CPU seconds."""
-    settings = Settings(beam=width, temper=temper, slack=MAX_SLACK)
-    model = build_model(settings, problem.prior, problem.likelihood)
+    """The clustering that a beam ends up with, by record, and its CPU seconds; ``prior``: to search under."""
+    model = build_model(Settings(beam=width, slack=MAX_SLACK), prior or problem.prior, problem.likelihood)
     search = BeamSearch(model, problem.likelihood)
     if problem.likelihood.sparse:
         search.ensure_words(int(problem.data.words.max()) + 1)

@@ -60,7 +60,6 @@ def facts_of(state: State) -> dict[str, Any]:
     return {
         "counters": plain_counters(counters),
         "joint": beam.joint[:width].copy(),
-        "select": beam.select[:width].copy(),
         "founded": narrow(beam.founded[:width]),
         "leaf": narrow(node[beam.leaf[:width]]),
         "slots": len(pool.slots),
@@ -131,10 +130,7 @@ def _beam_of(facts: Facts, width_most: int, max_undecided: int) -> Beam:
     require(-1 <= counters.decided < max(seq, 0) + (seq == 0), "more is decided than there is")
     require(seq - counters.decided <= max_undecided + 1, "more is undecided than may be")
     require(counters.next_label < LABELS, "the next label is out of range")
-    beam.joint[:width], beam.select[:width] = (
-        reals_of(facts, "joint", (width,)),
-        reals_of(facts, "select", (width,)),
-    )
+    beam.joint[:width] = reals_of(facts, "joint", (width,))
     beam.founded[:width] = ints_of(facts, "founded", 0, seq + 1, width)
     return beam
 

@@ -214,7 +214,6 @@ def build_model(settings: Settings, prior: Prior, likelihood: Likelihood) -> Mod
         retire_after=getattr(prior, "retire_after", None) or 0,
         max_clusters=room if most is None else min(most, room),
         frequent=FREQUENT_POSTINGS,
-        temper=float(settings.temper),
         slack=float(min(SLACK_NATS if settings.slack is None else settings.slack, MAX_SLACK)),
         trial=TRIAL_NATS,
     )

@@ -21,7 +21,6 @@ from streamdp.settings.registry import CATEGORICAL, DECAYS, LIKELIHOODS, PRIORS,
 
 Positive = Annotated[float, Meta(gt=0)]
 NonNegative = Annotated[float, Meta(ge=0)]
-Share = Annotated[float, Meta(ge=0, le=1)]
 Discount = Annotated[float, Meta(ge=0, lt=1)]
 Count = Annotated[int, Meta(ge=1)]
 Whole = Annotated[int, Meta(ge=0)]
@@ -275,7 +274,6 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     slack: Annotated[
         Positive | None, _search("nats behind the best hypothesis at which another is dropped")
     ] = None
-    temper: Annotated[Share, _search("power of the prior in selection, 1 for the true prior")] = 1.0
     second_look: Annotated[
         Whole,
         _search("records after which a record of words is looked at again, 0 for no looks back at all"),

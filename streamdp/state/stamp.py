@@ -13,7 +13,7 @@ from streamdp._version import __version__
 from streamdp.errors import Exit, StreamdpError
 from streamdp.kernels.sound import require
 
-FORMAT = 15
+FORMAT = 16
 """The format that this release writes and reads."""
 
 

@@ -18,12 +18,11 @@ LEAST_LEAD = 1e-6  # nats; a smaller lead of the greedy lane is none
 
 @dataclass
 class Hypothesis:
-    """One clustering: members of every cluster by founder, which are closed, true and selection score."""
+    """One clustering: members of every cluster by founder, which are closed, log joint."""
 
     clusters: dict[int, list[int]] = field(default_factory=dict)
     closed: set[int] = field(default_factory=set)
     lj: float = 0.0
-    sel: float = 0.0
 
     def open_founders(self) -> list[int]:
         """Founders of the open clusters, oldest first."""
@@ -34,21 +33,20 @@ class Hypothesis:
         founder_of = {j: k for k, members in self.clusters.items() for j in members}
         return [founder_of[j] for j in range(len(founder_of))]
 
-    def extended(self, founder: int, seq: int, lj: float, sel: float) -> "Hypothesis":
+    def extended(self, founder: int, seq: int, lj: float) -> "Hypothesis":
         """A copy in which record `seq` has joined or founded the cluster."""
         clusters = {k: list(members) for k, members in self.clusters.items()}
         clusters.setdefault(founder, []).append(seq)
-        return Hypothesis(clusters, set(self.closed), lj, sel)
+        return Hypothesis(clusters, set(self.closed), lj)
 
 
 @dataclass(frozen=True)
 class Child:
-    """A choice for the new record: which hypothesis, which cluster, and the scores it leads to."""
+    """A choice for the new record: which hypothesis, which cluster, and the log joint it leads to."""
 
     parent: int
     founder: int
     lj: float
-    sel: float
 
 
 @dataclass(frozen=True)
@@ -70,7 +68,6 @@ class HypothesisView:
     """What a step shows of a hypothesis."""
 
     lj: float
-    sel: float
     founders: list[int]
 
 
@@ -120,12 +117,11 @@ class Beam:
         base: NoBase,
         width: int,
         slack: float = math.inf,
-        temper: float = 1.0,
         max_undecided: int = 10_000,
         trial: float = 10.0,
     ) -> None:
         self.prior, self.family, self.base = prior, family, base
-        self.width, self.slack, self.temper, self.max_undecided = width, slack, temper, max_undecided
+        self.width, self.slack, self.max_undecided = width, slack, max_undecided
         self.hypotheses = [Hypothesis()]
         self.head = 0
         self.trial, self.lane, self.lead, self.leads = trial, 0, 0.0, False
@@ -157,7 +153,7 @@ class Beam:
         kept = select(eligible, self.width, self.slack, combining)
         if greedy not in kept and (trial.leads or trial.lead > LEAST_LEAD):
             kept = [*kept[: self.width - 1], greedy]
-        head = kept.index(greedy) if trial.leads else best_by_joint(kept)
+        head = kept.index(greedy) if trial.leads else 0
         chosen = kept[head]
         margin = min(
             closing_gap,
@@ -165,7 +161,6 @@ class Beam:
             selection_margin(eligible, 1, math.inf),
             selection_margin(eligible, self.width, self.slack, combining),
             selection_margin(of_lane, 1, math.inf),
-            math.inf if trial.leads else head_margin(kept),
         )
 
         voting = of_lane if trial.leads else children
@@ -175,7 +170,7 @@ class Beam:
         earlier = self.hypotheses[chosen.parent].clusters.get(chosen.founder, [])
         self.base.absorb(x, [self.records[j] for j in earlier], new_probability)
 
-        self.hypotheses = [self.hypotheses[c.parent].extended(c.founder, seq, c.lj, c.sel) for c in kept]
+        self.hypotheses = [self.hypotheses[c.parent].extended(c.founder, seq, c.lj) for c in kept]
         self.head = head
         goes_on = greedy in kept and not trial.lost
         self.lane, self.lead = (kept.index(greedy), trial.lead) if goes_on else (head, 0.0)
@@ -183,7 +178,7 @@ class Beam:
         dropped = self._decide(seq)
         return StepResult(
             seq=seq,
-            hypotheses=[HypothesisView(h.lj, h.sel, h.founders()) for h in self.hypotheses],
+            hypotheses=[HypothesisView(h.lj, h.founders()) for h in self.hypotheses],
             head=self.head,
             lane=self.lane,
             lead=self.lead,
@@ -219,7 +214,7 @@ class Beam:
         return gap
 
     def _children(self, seq: int) -> list[Child]:
-        """lj' = lj + log share + log predictive; sel' = sel + temper * log share + log predictive."""
+        """lj' = lj + log share + log predictive."""
         x, now, view = self.records[seq], self.times[seq], self.views[seq]
         children = []
         self.new_weights = []
@@ -233,8 +228,7 @@ class Beam:
             for founder, members, share in options:
                 predictive = self.family.log_predictive([self.records[j] for j in members], x, view)
                 if share + predictive > -math.inf:
-                    sel = h.sel + self.temper * share + predictive
-                    children.append(Child(rank, founder, h.lj + share + predictive, sel))
+                    children.append(Child(rank, founder, h.lj + share + predictive))
         return children
 
     def _combining(self, children: Sequence[Child]) -> set[Child]:
@@ -320,16 +314,10 @@ def select(children: Sequence[Child], width: int, slack: float, last: Collection
 
     Those in `last` come after all others.
     """
-    best = max(c.sel for c in children)
-    order = sorted(children, key=lambda c: (c in last, -units(c.sel, best), c.parent, c.founder))
-    near = [c for c in order if math.isinf(slack) or -units(c.sel, best) <= round(slack * GRID)]
+    best = max(c.lj for c in children)
+    order = sorted(children, key=lambda c: (c in last, -units(c.lj, best), c.parent, c.founder))
+    near = [c for c in order if math.isinf(slack) or -units(c.lj, best) <= round(slack * GRID)]
     return near[:width]
-
-
-def best_by_joint(kept: Sequence[Child]) -> int:
-    """Rank of the largest true log joint, compared rounded; ties to the lower rank."""
-    best = max(c.lj for c in kept)
-    return max(range(len(kept)), key=lambda i: (units(kept[i].lj, best), -i))
 
 
 def significant(gap: float) -> float:
@@ -347,9 +335,9 @@ def selection_margin(
     children: Sequence[Child], width: int, slack: float, last: Collection[Child] = ()
 ) -> float:
     """The smallest gap between neighbours in the selection order, down to the cut, or to the slack."""
-    best, margin, places = max(c.sel for c in children), math.inf, width
+    best, margin, places = max(c.lj for c in children), math.inf, width
     for late in (False, True):
-        depths = sorted(best - c.sel for c in children if (c in last) == late)
+        depths = sorted(best - c.lj for c in children if (c in last) == late)
         if depths and places > 0:
             margin = min(margin, gap_among(depths, places, slack))
         places -= sum(d <= slack for d in depths)
@@ -370,9 +358,3 @@ def gap_among(depths: list[float], width: int, slack: float) -> float:
             gap = abs(d - slack)
             margin = min(margin, gap if gap > TIE else tie_margin(d, slack))
     return margin
-
-
-def head_margin(kept: Sequence[Child]) -> float:
-    """The smallest gap between the head's true log joint and another survivor's."""
-    best = max(c.lj for c in kept)
-    return min(significant(best - c.lj) for c in kept)

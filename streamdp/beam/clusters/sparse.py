@@ -345,8 +345,7 @@ def score_words(
         for t in range(length):
             log_base -= math.log1p(t * extra)
     frequent = max(model.frequent, pool.counters.open // SHARE)
-    # a tempered prior selects by other weights than those that the bounds are made of
-    rare = model.temper == 1.0 and words.shape[0] <= FEW and pays(index, words, singles, frequent)
+    rare = words.shape[0] <= FEW and pays(index, words, singles, frequent)
     many = pool.counters.high > MANY
     if not (rare and many) and shares_widely(pool, index, words):
         record = Bag(words, counts, singles, length)

@@ -82,7 +82,7 @@ def _explore_class(model: Model, state: State, sizes: Sizes, scores: Scores, cho
         top -= 1
         i = stack[top]
         slot = sizes.heap[start + i]
-        score = log_offer(model, pool.weight[slot], scale, words.ratio[c], reference)
+        score = log_offer(pool.weight[slot], scale, words.ratio[c], reference)
         if score < choice.counters.floor:
             continue
         if turned_away(choice, pool.founder, model.beam, slot, rounded(score - choice.counters.anchor)):
@@ -114,8 +114,8 @@ def _offer_agreed(clusters: WordClusters, model: Model, state: State, scores: Sc
         if sizes.top[c] * scale * words.ratio[c] < choice.counters.bar or sizes.agreed[c] == 0:
             continue
         _explore_class(model, state, sizes, scores, choice, c)
-        if model.temper == 1.0 and choice.counters.candidates == model.beam:
-            raise_floor(model, scores, choice, choice.candidates[0].score - GUARD)
+        if choice.counters.candidates == model.beam:
+            raise_floor(scores, choice, choice.candidates[0].score - GUARD)
 
 
 @offer_places.of(WordClusters)

@@ -160,10 +160,9 @@ NEW = -1
 CANDIDATE = row_type("slot rank", "score")
 """Slot; its weight and predictive in nats, rounded and not."""
 
-CHILD = row_type("rank parent slot founder group group_size", "select joint")
+CHILD = row_type("rank parent slot founder group group_size", "joint")
 """Rounded score, lowered for what comes last; parent; slot joined or NEW; its founder (later: its latest
-member); the first child that joins the same slot, and of that how many do; scores under the tempered and the
-true prior."""
+member); the first child that joins the same slot, and of that how many do; its log joint."""
 
 
 class Choice(NamedTuple):

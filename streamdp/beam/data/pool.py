@@ -58,7 +58,6 @@ class Beam(NamedTuple):
         ),
     ]
     joint: Annotated[np.ndarray, reals("beam")]  # log joint
-    select: Annotated[np.ndarray, reals("beam")]  # log joint under the tempered prior
     founded: Annotated[np.ndarray, ints("beam")]  # clusters ever founded, K
     leaf: Annotated[np.ndarray, ints("beam")]  # trellis node of the last record
 

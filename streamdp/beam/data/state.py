@@ -37,7 +37,6 @@ class Model(NamedTuple):
     retire_after: int  # records, 0 for never
     max_clusters: int  # 0 for no limit
     frequent: int  # postings
-    temper: float  # power of the prior in selection
     slack: float  # nats
     trial: float  # nats of evidence by which greedy search or the beam takes the lead
 

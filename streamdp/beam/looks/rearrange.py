@@ -53,12 +53,11 @@ def _begin_at_best(state: State) -> None:
     """Let scores be relative to those of the best hypotheses that are left."""
     beam = state.beam
     width = beam.counters.width
-    joint, select = beam.joint[0], beam.select[0]
+    joint = beam.joint[0]
     for h in range(1, width):
-        joint, select = max(joint, beam.joint[h]), max(select, beam.select[h])
+        joint = max(joint, beam.joint[h])
     for h in range(width):
         beam.joint[h] -= joint
-        beam.select[h] -= select
     add_joint(beam, joint)
 
 

@@ -24,11 +24,9 @@ LEAST_EXPONENT = -700.0
 
 
 @kernel
-def log_offer(model: Model, weight: float, scale: float, value: float, reference: float) -> float:
-    """A cluster's weight (tempered for selection) and predictive, in nats."""
-    if model.temper == 1.0:
-        return math.log(weight * scale * value) + reference
-    return model.temper * math.log(weight * scale) + math.log(value) + reference
+def log_offer(weight: float, scale: float, value: float, reference: float) -> float:
+    """A cluster's weight and predictive, in nats."""
+    return math.log(weight * scale * value) + reference
 
 
 @kernel
@@ -88,19 +86,19 @@ def offer_candidate(choice: Choice, founder: np.ndarray, limit: int, slot: int, 
 
 
 @kernel
-def _linear(model: Model, scores: Scores, floor: float) -> float:
+def _linear(scores: Scores, floor: float) -> float:
     """A floor in nats as a weight times value, 0 where there is none: it spares most logarithms."""
     exponent = floor - scores.counters.reference
-    return math.exp(exponent) if model.temper == 1.0 and exponent > LEAST_EXPONENT else 0.0
+    return math.exp(exponent) if exponent > LEAST_EXPONENT else 0.0
 
 
 @kernel
-def raise_floor(model: Model, scores: Scores, choice: Choice, floor: float) -> None:
+def raise_floor(scores: Scores, choice: Choice, floor: float) -> None:
     """What falls below ``floor`` nats cannot survive, unless it may be the best for the greedy hypothesis."""
     floor = min(floor, choice.counters.ceiling)
     if floor > choice.counters.floor:
         choice.counters.floor = floor
-        choice.counters.bar = _linear(model, scores, floor)
+        choice.counters.bar = _linear(scores, floor)
 
 
 @kernel
@@ -110,7 +108,7 @@ def offer_slot(model: Model, state: State, scores: Scores, choice: Choice, slot:
     value = scores.value[slot]
     if value <= 0.0 or pool.weight[slot] * scale * value < choice.counters.bar:
         return
-    score = log_offer(model, pool.weight[slot], scale, value, scores.counters.reference)
+    score = log_offer(pool.weight[slot], scale, value, scores.counters.reference)
     if score < choice.counters.floor:
         return
     offer_candidate(choice, pool.founder, model.beam, slot, score)
@@ -118,17 +116,17 @@ def offer_slot(model: Model, state: State, scores: Scores, choice: Choice, slot:
     choice.counters.best = max(choice.counters.best, score + best_base)
     choice.counters.ceiling = max(choice.counters.ceiling, score - GUARD)
     by_slack = choice.counters.best - best_base - (model.slack + GUARD)
-    raise_floor(model, scores, choice, max(by_slack, score + choice.counters.reach - GUARD))
+    raise_floor(scores, choice, max(by_slack, score + choice.counters.reach - GUARD))
 
 
 @kernel
-def rank_parents(model: Model, beam: Beam, choice: Choice) -> None:
+def rank_parents(beam: Beam, choice: Choice) -> None:
     """What each hypothesis brings to its children's scores, and the hypotheses by that, best first."""
     base, order, parents = choice.base, choice.order, 0
     for h in range(beam.counters.width):
         if choice.counters.alone and h != beam.counters.greedy:
             continue
-        value = beam.select[h] - model.temper * choice.log_total[h]
+        value = beam.joint[h] - choice.log_total[h]
         base[h] = value
         i = parents
         while i > 0 and base[order[i - 1]] < value:
@@ -140,19 +138,19 @@ def rank_parents(model: Model, beam: Beam, choice: Choice) -> None:
 
 
 @kernel
-def _least_of_greedy(model: Model, state: State, scores: Scores, choice: Choice) -> float:
+def _least_of_greedy(state: State, scores: Scores, choice: Choice) -> float:
     """What the greedy hypothesis's best child is offered at least: the best but for the agreed clusters."""
     pool, greedy = state.pool, state.beam.counters.greedy
     scale, reference = state.beam.counters.scale, scores.counters.reference
     best, most = -np.inf, 0.0
     if choice.new_weight[greedy] > 0.0:
-        best = model.temper * math.log(choice.new_weight[greedy]) + log_value_of_new(scores)
+        best = math.log(choice.new_weight[greedy]) + log_value_of_new(scores)
     row = pool.holds[pool.counters.half, greedy]
     for j in range(pool.counters.contested):
         mass = choice.mass[j]
-        if row[j] and mass > 0.0 and (mass > most or model.temper != 1.0):
+        if row[j] and mass > most:
             most, slot = mass, pool.slot_of[j]
-            best = max(best, log_offer(model, pool.weight[slot], scale, scores.value[slot], reference))
+            best = max(best, log_offer(pool.weight[slot], scale, scores.value[slot], reference))
     return best
 
 
@@ -166,7 +164,7 @@ def _set_bounds(model: Model, state: State, scores: Scores, choice: Choice) -> N
         h = choice.order[k]
         choice.founding[h] = -np.inf
         if choice.new_weight[h] > 0.0:
-            choice.founding[h] = base[h] + model.temper * math.log(choice.new_weight[h]) + log_new
+            choice.founding[h] = base[h] + math.log(choice.new_weight[h]) + log_new
             best = max(best, choice.founding[h])
             least = min(least, choice.founding[h])
     choice.counters.best = best
@@ -182,9 +180,9 @@ def _set_bounds(model: Model, state: State, scores: Scores, choice: Choice) -> N
     choice.counters.bar = 0.0
     choice.counters.ceiling = np.inf
     if choice.counters.reserved:
-        choice.counters.ceiling = _least_of_greedy(model, state, scores, choice) - GUARD
+        choice.counters.ceiling = _least_of_greedy(state, scores, choice) - GUARD
     if founds:
-        raise_floor(model, scores, choice, choice.counters.anchor - (model.slack + GUARD))
+        raise_floor(scores, choice, choice.counters.anchor - (model.slack + GUARD))
 
 
 @kernel
@@ -204,12 +202,12 @@ def _rank_contenders(model: Model, state: State, scores: Scores, choice: Choice)
     """The contested clusters that may come into the beam, best first."""
     pool, base, parents = state.pool, choice.base, choice.counters.parents
     scale, reference = state.beam.counters.scale, scores.counters.reference
-    contenders, bar = 0, _linear(model, scores, choice.counters.floor) * (1.0 - GUARD)
+    contenders, bar = 0, _linear(scores, choice.counters.floor) * (1.0 - GUARD)
     for j in range(pool.counters.contested):
         if choice.mass[j] <= 0.0 or choice.mass[j] < bar:
             continue
         slot = pool.slot_of[j]
-        offer = log_offer(model, pool.weight[slot], scale, scores.value[slot], reference)
+        offer = log_offer(pool.weight[slot], scale, scores.value[slot], reference)
         if offer < choice.counters.floor:
             continue
         i = contenders

@@ -19,7 +19,6 @@ for the greedy hypothesis than for the best hypothesis: there the greedy hypothe
 
 from __future__ import annotations
 
-import math
 from typing import NamedTuple
 
 import numpy as np
@@ -27,7 +26,7 @@ import numpy as np
 from streamdp.beam.data.choice import NEW, Choice, Scores, rounded
 from streamdp.beam.data.pool import Beam, Pool
 from streamdp.beam.data.state import Model, State
-from streamdp.beam.step.candidates import gather, log_value_of_new, rank_parents
+from streamdp.beam.step.candidates import gather, rank_parents
 from streamdp.beam.step.greedy import best_of_greedy, start_again
 from streamdp.kernels.heap import before, order_last_first, sift, swap
 from streamdp.kernels.jit import kernel
@@ -114,13 +113,12 @@ def _swap(heap: Children, a: int, b: int) -> None:
     first.parent, second.parent = second.parent, first.parent
     first.slot, second.slot = second.slot, first.slot
     first.founder, second.founder = second.founder, first.founder
-    first.select, second.select = second.select, first.select
     first.joint, second.joint = second.joint, first.joint
 
 
 @kernel
 def _offer_child(
-    choice: Choice, limit: int, rank: int, parent: int, slot: int, founder: int, select: float, joint: float
+    choice: Choice, limit: int, rank: int, parent: int, slot: int, founder: int, joint: float
 ) -> None:
     """Put a child among the ``limit`` best so far."""
     place = choice.counters.children
@@ -136,45 +134,32 @@ def _offer_child(
         place = 0
     child = choice.children[place]
     child.rank, child.parent, child.slot, child.founder = rank, parent, slot, founder
-    child.select, child.joint = select, joint
+    child.joint = joint
     sift(Children(choice.children), place, choice.counters.children)
 
 
 @kernel
 def _join_all(
-    model: Model,
-    state: State,
-    choice: Choice,
-    limit: int,
-    slot: int,
-    column: int,
-    score: float,
-    best: float,
-    cut: int,
+    state: State, choice: Choice, limit: int, slot: int, column: int, score: float, best: float, cut: int
 ) -> bool:
     """Offer the children that join one cluster, best parent first; False where none can survive."""
-    pool, beam = state.pool, state.beam
-    temper = model.temper
+    pool = state.pool
     tried = is_tried(pool, choice, slot, column)
-    extra = 0.0
-    if temper != 1.0:
-        extra = (1.0 - temper) * math.log(pool.weight[slot] * beam.counters.scale)
     top = rounded(choice.base[choice.order[0]] + score - best)
     if top < cut or (choice.counters.children == limit and top < choice.children[0].rank):
         return False
     parents, count = parents_of(choice, limit, tried)
     for k in range(count):
         h = parents[k]
-        select = choice.base[h] + score
-        rank = rounded(select - best)
+        joint = choice.base[h] + score
+        rank = rounded(joint - best)
         if rank < cut or (choice.counters.children == limit and rank < choice.children[0].rank):
             break
         if column >= 0 and not pool.holds[pool.counters.half, h, column]:
             continue
         if tried and choice.follows[h]:
             rank -= LAST
-        joint = beam.joint[h] - choice.log_total[h] + score + extra
-        _offer_child(choice, limit, rank, h, slot, pool.founder[slot], select, joint)
+        _offer_child(choice, limit, rank, h, slot, pool.founder[slot], joint)
     return True
 
 
@@ -189,24 +174,15 @@ def _keep_greedy(model: Model, state: State, scores: Scores, choice: Choice, bes
             return
     if choice.counters.reserved:
         at = min(n, model.beam - 1)
-        best_of_greedy(model, state, scores, choice, best, seq, at)
+        best_of_greedy(state, scores, choice, best, seq, at)
         choice.counters.greedy_child = at
         choice.counters.children = at + 1
 
 
 @kernel
 def _find_head(choice: Choice) -> None:
-    """The child of the greedy hypothesis where that leads, else the one with the best true log joint."""
-    if choice.counters.leading:
-        choice.counters.best_child = choice.counters.greedy_child
-        return
-    n, top = choice.counters.children, choice.children[0].joint
-    for i in range(1, n):
-        top = max(top, choice.children[i].joint)
-    for i in range(n):
-        if rounded(choice.children[i].joint - top) == 0:
-            choice.counters.best_child = i
-            return
+    """The child of the greedy hypothesis where that leads, else the best one."""
+    choice.counters.best_child = choice.counters.greedy_child if choice.counters.leading else 0
 
 
 @kernel
@@ -214,7 +190,7 @@ def _offer_all(
     model: Model, state: State, scores: Scores, choice: Choice, limit: int, best: float, seq: int
 ) -> None:
     """Offer the children of all hypotheses; the ``limit`` best stay, in no order."""
-    pool, beam = state.pool, state.beam
+    pool = state.pool
     cut = -rounded(model.slack)
     choice.counters.children = 0
     # the best clusters first: what they fill the beam with turns the others away early
@@ -230,9 +206,9 @@ def _offer_all(
             j, score = choice.contender[k], choice.offer[k]
             slot = pool.slot_of[j]
             k += 1
-        if not _join_all(model, state, choice, limit, slot, j, score, best, cut):
+        if not _join_all(state, choice, limit, slot, j, score, best, cut):
             break
-    log_new, tried = log_value_of_new(scores), founding_is_tried(choice)
+    tried = founding_is_tried(choice)
     parents, count = parents_of(choice, limit, tried)
     for k in range(count):
         h = parents[k]
@@ -241,14 +217,13 @@ def _offer_all(
             continue
         if tried and choice.follows[h]:
             rank -= LAST
-        joint = beam.joint[h] - choice.log_total[h] + math.log(choice.new_weight[h]) + log_new
-        _offer_child(choice, limit, rank, h, NEW, seq, choice.founding[h], joint)
+        _offer_child(choice, limit, rank, h, NEW, seq, choice.founding[h])
 
 
 @kernel
 def choose(model: Model, state: State, scores: Scores, choice: Choice, seq: int) -> None:
     """Select the children of all hypotheses, best first; find the one that is to be announced."""
-    rank_parents(model, state.beam, choice)
+    rank_parents(state.beam, choice)
     best = gather(model, state, scores, choice)
     forget_top(choice)
     for last in range(0 if choice.counters.parents > 1 else 1, 2):

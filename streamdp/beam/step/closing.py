@@ -40,7 +40,6 @@ def continue_beam(model: Model, state: State, choice: Choice, seq: int) -> None:
     for h in range(width):
         old_leaf[h] = beam.leaf[h]
         old_founded[h] = beam.founded[h]
-    top_select = choice.children[0].select
     top_joint = choice.children[choice.counters.best_child].joint
     for c in range(1, children):
         top_joint = max(top_joint, choice.children[c].joint)
@@ -51,7 +50,6 @@ def continue_beam(model: Model, state: State, choice: Choice, seq: int) -> None:
         )
         beam.founded[c] = old_founded[parent] + (1 if pool.founder[slot] == seq else 0)
         beam.joint[c] = choice.children[c].joint - top_joint
-        beam.select[c] = choice.children[c].select - top_select
     for h in range(width):
         if trellis.nodes[old_leaf[h]].child < 0:
             prune(trellis, lineages, old_leaf[h])
@@ -75,7 +73,6 @@ def _drop(state: State, choice: Choice) -> None:
             beam.counters.greedy = to
         if to != h:
             beam.joint[to] = beam.joint[h]
-            beam.select[to] = beam.select[h]
             beam.founded[to] = beam.founded[h]
             beam.leaf[to] = beam.leaf[h]
             holds = pool.holds[pool.counters.half]

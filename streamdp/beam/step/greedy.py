@@ -49,7 +49,6 @@ def force(state: State, scores: Scores, choice: Choice, seq: int, slot: int) -> 
     choice.children[0].parent = head
     choice.children[0].slot = slot
     choice.children[0].founder = seq if slot == NEW else pool.founder[slot]
-    choice.children[0].select = joint
     choice.children[0].joint = joint
     choice.counters.children = 1
     choice.counters.best_child = 0
@@ -112,23 +111,21 @@ def mass_of_voters(beam: Beam, scores: Scores, choice: Choice, mass: float) -> f
 
 
 @kernel
-def _better(choice: Choice, at: int, slot: int, founder: int, select: float, best: float) -> bool:
+def _better(choice: Choice, at: int, slot: int, founder: int, joint: float, best: float) -> bool:
     """Make this the greedy hypothesis's child if it is better than the one so far."""
-    child, rank = choice.children[at], rounded(select - best)
+    child, rank = choice.children[at], rounded(joint - best)
     if rank < child.rank or (rank == child.rank and founder > child.founder):
         return False
-    child.rank, child.slot, child.founder, child.select = rank, slot, founder, select
+    child.rank, child.slot, child.founder, child.joint = rank, slot, founder, joint
     return True
 
 
 @kernel
-def best_of_greedy(
-    model: Model, state: State, scores: Scores, choice: Choice, best: float, seq: int, at: int
-) -> None:
+def best_of_greedy(state: State, scores: Scores, choice: Choice, best: float, seq: int, at: int) -> None:
     """Write the greedy hypothesis's best child into place ``at``; ranks count from ``best``."""
-    pool, beam, greedy = state.pool, state.beam, state.beam.counters.greedy
-    scale, reference = beam.counters.scale, scores.counters.reference
-    base, log_weight = choice.base[greedy], 0.0
+    pool, greedy = state.pool, state.beam.counters.greedy
+    scale, reference = state.beam.counters.scale, scores.counters.reference
+    base = choice.base[greedy]
     child = choice.children[at]
     child.parent, child.rank = greedy, LOWEST
     for i in range(choice.counters.candidates):
@@ -141,18 +138,11 @@ def best_of_greedy(
             and pool.state[slot] == ALIVE
             and scores.value[slot] > 0.0
         ):
-            offer = log_offer(model, pool.weight[slot], scale, scores.value[slot], reference)
+            offer = log_offer(pool.weight[slot], scale, scores.value[slot], reference)
             _better(choice, at, slot, pool.founder[slot], base + offer, best)
-    if child.rank > LOWEST:
-        log_weight = math.log(pool.weight[child.slot] * scale)
     if choice.new_weight[greedy] > 0.0:
-        log_new = math.log(choice.new_weight[greedy])
-        select = base + model.temper * log_new + log_value_of_new(scores)
-        if _better(choice, at, NEW, seq, select, best):
-            log_weight = log_new
-    # what selects is tempered, the log joint is not
-    child.joint = beam.joint[greedy] + (child.select - beam.select[greedy])
-    child.joint -= (1.0 - model.temper) * (choice.log_total[greedy] - log_weight)
+        joint = base + math.log(choice.new_weight[greedy]) + log_value_of_new(scores)
+        _better(choice, at, NEW, seq, joint, best)
 
 
 @kernel
