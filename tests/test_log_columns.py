@@ -18,7 +18,7 @@ from streamdp.answers.open_lines import HeldTemplates
 from streamdp.decode.decoder import Decoder
 from streamdp.decode.log_reader import LogReader
 from streamdp.engine import Engine
-from streamdp.ledger.samples import Samples, lasting
+from streamdp.ledger.samples import Samples, lasting_samples
 from streamdp.records import JOINED, Answers, Record, Reject
 from streamdp.records.columns import Columns
 from streamdp.records.raws import Raws
@@ -240,5 +240,5 @@ def test_samples_are_those_of_all_records(drawn: list[tuple[int, int]], step: in
             for seq, (label, nats) in enumerate(zip(labels[part].tolist(), typical, strict=True), at)
         ]
         every.extend(joined)
-        some.extend(joined[i] for i in lasting(labels[part], novelties[part]).tolist())
+        some.extend(joined[i] for i in lasting_samples(labels[part], novelties[part]).tolist())
         assert some.dump() == every.dump()
