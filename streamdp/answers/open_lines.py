@@ -13,6 +13,7 @@ from streamdp.answers.assignments import chance_of, counted
 from streamdp.answers.written import (
     BESIDE,
     FINAL_EVERY,
+    LINE,
     Frame,
     Open,
     Report,
@@ -90,17 +91,21 @@ class OpenLines:
         ``answers`` are the beam's; ``numbers`` what is announced of them, shape (8, n). Of lines of logs,
         ``templates`` and the ``values`` of their holes are as lines have them.
         """
-        n = len(texts)
+        n, known = len(texts), self._templates.numbers(templates) if templates else None
+        if texts.objects is not None:
+            links = answers["link"].tolist() if self._linked else repeat(-1)
+            own = range(first, first + n), answers["label"].tolist(), answers["founded"].tolist(), links
+            told = zip(*own, repeat(0), known or repeat(-1), strict=False)
+            written = map(_written, texts.objects, values or repeat(b""))
+            self._add_written(told, written, numbers[_IN_LINES].T.tolist())
+            return
         held, value_ends = _joined(values) if values else (_NOTHING, np.zeros(n, np.int64))
-        if texts.objects is None:
-            lines = self._take_over_columns(texts, held, value_ends)
-        else:
-            lines = self._add_written(map(_written, texts.objects, values or repeat(b"")))
+        lines = self._take_over_columns(texts, held, value_ends)
         lines["seq"] = np.arange(first, first + n)
         lines["label"], lines["founded"] = answers["label"], answers["founded"]
         lines["link"] = answers["link"] if self._linked else -1
         lines["revision"] = 0
-        lines["template"] = self._templates.numbers(templates) if templates else -1
+        lines["template"] = -1 if known is None else known
         for name, number in zip(NUMBERS, numbers, strict=True):
             lines[name] = number
 
@@ -116,39 +121,47 @@ class OpenLines:
         self._take_over((self._frame, columns, self._open), values, ends)
         return lines
 
-    def _add_written(self, written: Iterable[tuple[bytes, bytes, bytes, bytes]]) -> np.ndarray:
-        """New lines, of which these parts are written: see :func:`_written`."""
-        parts: list[bytes] = []
-        sizes: list[int] = []
-        for name, place, kept, values in written:
-            parts += name + place, kept, values
-            own = 0 if name == _NO_ID else len(name) - _BEFORE_ID
-            sizes.append(AROUND + own + len(kept) + len(values))
-        ends = np.cumsum([0, *map(len, parts)])
-        lines = self._added(len(sizes), int(ends[-1]))
-        counters = self._open.counters
-        ends += counters.written
-        self._open.letters[ends[0] : ends[-1]] = np.frombuffer(b"".join(parts), np.uint8)
-        counters.written = ends[-1]
-        lines["start"], lines["middle"] = ends[:-1:3], ends[1::3]
-        lines["kept"], lines["stop"] = ends[2::3], ends[3::3]
-        lines["size"] = sizes
-        return lines
+    def _add_written(
+        self,
+        told: Iterable[tuple[int, ...]],
+        written: Iterable[tuple[bytes, bytes, bytes, bytes]],
+        numbers: Sequence[Sequence[float]],
+    ) -> None:
+        """Add lines one by one.
+
+        ``told`` are number, label, whether it is new, link, revision and template of each; ``written`` the
+        parts that :func:`_written` gives, ``numbers`` those of a line, in its order.
+        """
+        parts = [*written]
+        letters = b"".join(part for each in parts for part in each)
+        lines, counters = self._added(len(parts), len(letters)), self._open.counters
+        at = int(counters.written)
+        self._open.letters[at : at + len(letters)] = np.frombuffer(letters, np.uint8)
+        rows = list[tuple[float, ...]]()
+        for own, (name, place, kept, values), figures in zip(told, parts, numbers, strict=False):
+            middle = at + len(name) + len(place)
+            shown = middle + len(kept)
+            stop = shown + len(values)
+            size = AROUND + stop - middle + (0 if name == _NO_ID else len(name) - _BEFORE_ID)
+            rows.append((*own, at, middle, shown, stop, size, *figures))
+            at = stop
+        lines[:] = rows
+        counters.written = at
 
     def add_objects(self, answers: Sequence[Assignment]) -> None:
-        """Add answers that are objects."""
-        params = (b"" if answer.params is msgspec.UNSET else as_values(answer.params) for answer in answers)
-        lines = self._add_written(map(_written, answers, params))
+        """Add answers that are objects, one after the other."""
         templates = (answer.template for answer in answers)
-        lines["template"] = self._templates.numbers(
+        known = self._templates.numbers(
             [b"" if template is msgspec.UNSET else as_template(template) for template in templates]
         )
-        lines["seq"], lines["label"] = [a.seq for a in answers], [a.cluster for a in answers]
-        lines["founded"], lines["revision"] = [a.new for a in answers], [a.revision for a in answers]
-        lines["link"] = [-1 if a.link is None else a.link for a in answers]
-        for name in NUMBERS:
-            values = [getattr(answer, name) for answer in answers]
-            lines[name] = [math.nan if value is msgspec.UNSET else value for value in values]
+        told = [
+            (a.seq, a.cluster, a.new, -1 if a.link is None else a.link, a.revision, template)
+            for a, template in zip(answers, known, strict=True)
+        ]
+        params = [b"" if a.params is msgspec.UNSET else as_values(a.params) for a in answers]
+        values = ([getattr(a, name) for name in _NUMBERS] for a in answers)
+        numbers = [[math.nan if x is msgspec.UNSET else x for x in each] for each in values]
+        self._add_written(told, map(_written, answers, params), numbers)
 
     def _added(self, lines: int, letters: int) -> np.ndarray:
         """New lines; there is room for so many letters."""
@@ -295,6 +308,11 @@ _READ = (
     *("lasting_probability", "stability", "confidence", "confidence_labels"),
 )
 """What is read of lines, a column at a time: row by row takes four times as long."""
+
+_NUMBERS = tuple(name for name in LINE.names or () if name in NUMBERS)
+"""Those of a line, in its order."""
+
+_IN_LINES = [NUMBERS.index(name) for name in _NUMBERS]
 
 _NO_ID, _BEFORE_ID = b',"id":null', len(b',"id":')
 

@@ -117,6 +117,9 @@ class Ledger:
         if many and samples.has_room(len(np.unique(labels))):
             which = lasting_samples(labels, novelties)
         joined, at = samples.of_columns(records, first, labels, novelties, which), 0
+        if not len(revisions):
+            samples.extend(joined)
+            return
         for by, seq, was, label in _moves(revisions, before):
             samples.extend(joined[at : by + 1 - first])
             at = max(by + 1 - first, at)
