@@ -226,6 +226,20 @@ def test_templates_are_held_once_and_forgotten(drawn: list[int], step: int) -> N
         assert held.size_of(numbers) == sum(map(len, said))
 
 
+def test_open_answers_keep_their_templates_where_others_are_forgotten() -> None:
+    """New templates were numbered before old ones were forgotten: later ones were written over them."""
+    for long in range(11, 17):
+        engine, texts = Engine(Settings(likelihood="template", retain=100)), list[str]()
+        rng = random.Random(1)
+        for batch in range(20):
+            size = 4000 if batch == long else 7
+            for _ in range(20):
+                texts.append(" ".join("".join(rng.choices("ghijklmn", k=size)) for _ in range(5)))
+            engine.advance([Record(text, {"line": 1}, None) for text in texts[-20:]])
+            held = engine.open_answers()
+            assert [answer.template for answer in held] == texts[-len(held) :]
+
+
 @given(
     st.lists(st.tuples(st.integers(0, 6), st.integers(-9, 9)), min_size=1, max_size=60), st.integers(1, 20)
 )

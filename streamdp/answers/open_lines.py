@@ -91,23 +91,24 @@ class OpenLines:
         ``answers`` are the beam's; ``numbers`` what is announced of them, shape (8, n). Of lines of logs,
         ``templates`` and the ``values`` of their holes are as lines have them.
         """
-        n, known = len(texts), self._templates.numbers(templates) if templates else None
+        n = len(texts)
         if texts.objects is not None:
             links = answers["link"].tolist() if self._linked else repeat(-1)
             own = range(first, first + n), answers["label"].tolist(), answers["founded"].tolist(), links
-            told = zip(*own, repeat(0), known or repeat(-1), strict=False)
             written = map(_written, texts.objects, values or repeat(b""))
-            self._add_written(told, written, numbers[_IN_LINES].T.tolist())
-            return
-        held, value_ends = _joined(values) if values else (_NOTHING, np.zeros(n, np.int64))
-        lines = self._take_over_columns(texts, held, value_ends)
-        lines["seq"] = np.arange(first, first + n)
-        lines["label"], lines["founded"] = answers["label"], answers["founded"]
-        lines["link"] = answers["link"] if self._linked else -1
-        lines["revision"] = 0
-        lines["template"] = -1 if known is None else known
-        for name, number in zip(NUMBERS, numbers, strict=True):
-            lines[name] = number
+            figures = numbers[_IN_LINES].T.tolist()
+            lines = self._add_written(zip(*own, repeat(0), strict=False), written, figures)
+        else:
+            held, value_ends = _joined(values) if values else (_NOTHING, np.zeros(n, np.int64))
+            lines = self._take_over_columns(texts, held, value_ends)
+            lines["seq"] = np.arange(first, first + n)
+            lines["label"], lines["founded"] = answers["label"], answers["founded"]
+            lines["link"] = answers["link"] if self._linked else -1
+            lines["revision"], lines["template"] = 0, -1
+            for name, number in zip(NUMBERS, numbers, strict=True):
+                lines[name] = number
+        if templates:  # after there is room: making it forgets those that no open line has
+            lines["template"] = self._templates.numbers(templates)
 
     def _take_over_columns(self, texts: Columns, values: np.ndarray, ends: np.ndarray) -> np.ndarray:
         """New lines, with what they have from records that came as columns, and from their ``values``."""
@@ -126,11 +127,11 @@ class OpenLines:
         told: Iterable[tuple[int, ...]],
         written: Iterable[tuple[bytes, bytes, bytes, bytes]],
         numbers: Sequence[Sequence[float]],
-    ) -> None:
-        """Add lines one by one.
+    ) -> np.ndarray:
+        """Add lines without a template one by one; the new lines.
 
-        ``told`` are number, label, whether it is new, link, revision and template of each; ``written`` the
-        parts that :func:`_written` gives, ``numbers`` those of a line, in its order.
+        ``told`` are number, label, whether it is new, link and revision of each; ``written`` the parts that
+        :func:`_written` gives, ``numbers`` those of a line, in its order.
         """
         parts = [*written]
         letters = b"".join(part for each in parts for part in each)
@@ -143,25 +144,23 @@ class OpenLines:
             shown = middle + len(kept)
             stop = shown + len(values)
             size = AROUND + stop - middle + (0 if name == _NO_ID else len(name) - _BEFORE_ID)
-            rows.append((*own, at, middle, shown, stop, size, *figures))
+            rows.append((*own, -1, at, middle, shown, stop, size, *figures))
             at = stop
         lines[:] = rows
         counters.written = at
+        return lines
 
     def add_objects(self, answers: Sequence[Assignment]) -> None:
         """Add answers that are objects, one after the other."""
-        templates = (answer.template for answer in answers)
-        known = self._templates.numbers(
-            [b"" if template is msgspec.UNSET else as_template(template) for template in templates]
-        )
-        told = [
-            (a.seq, a.cluster, a.new, -1 if a.link is None else a.link, a.revision, template)
-            for a, template in zip(answers, known, strict=True)
-        ]
+        told = [(a.seq, a.cluster, a.new, -1 if a.link is None else a.link, a.revision) for a in answers]
         params = [b"" if a.params is msgspec.UNSET else as_values(a.params) for a in answers]
         values = ([getattr(a, name) for name in _NUMBERS] for a in answers)
         numbers = [[math.nan if x is msgspec.UNSET else x for x in each] for each in values]
-        self._add_written(told, map(_written, answers, params), numbers)
+        lines = self._add_written(told, map(_written, answers, params), numbers)
+        templates = (answer.template for answer in answers)
+        lines["template"] = self._templates.numbers(
+            [b"" if template is msgspec.UNSET else as_template(template) for template in templates]
+        )
 
     def _added(self, lines: int, letters: int) -> np.ndarray:
         """New lines; there is room for so many letters."""
