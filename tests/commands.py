@@ -73,7 +73,7 @@ def fail(
     """
     done = call(folder, *arguments, stdin=stdin, process=process, **settings)
     lines = done.stderr.decode().splitlines(keepends=True)
-    message = "".join(line for line in lines if not line.startswith("streamdp: compiling "))
+    message = "".join(line for line in lines if not line.removeprefix("streamdp: ").startswith("compiling "))
     assert done.returncode > 0, message
     assert message.startswith("streamdp: "), message
     assert message.count("\n") == 1, message

@@ -30,7 +30,6 @@ from streamdp.encode.batch import Batch
 from streamdp.encode.beside import STEP, VectorBeside
 from streamdp.encode.encoders import decoder_of
 from streamdp.errors import ConfigError, StreamdpError
-from streamdp.estimators.stored import _made
 from streamdp.kernels.jit import entry
 from streamdp.likelihoods import Categorical, VonMisesFisher
 from streamdp.offline.astar import astar
@@ -39,7 +38,6 @@ from streamdp.offline.refine import refine, task_of
 from streamdp.offline.samplers import Gibbs, LinkGibbs, SequentiallyAllocated, SplitMerge
 from streamdp.records import Record, Reject, plain
 from streamdp.scoring.agreement import agreement
-from streamdp.settings.load import differences, model_settings, stored_settings
 from streamdp.sharding import shard_settings
 
 WEIGHT = 0.6
@@ -426,18 +424,6 @@ def test_a_state_of_vectors_of_another_length_is_refused(dimension: Any) -> None
     stored["encoder"]["dimension"] = dimension
     with pytest.raises(StreamdpError):
         Engine.loads(msgspec.msgpack.encode(stored), SETTINGS)
-
-
-def test_a_state_of_before_has_no_vector_beside() -> None:
-    """Its settings say ``vector``, the default then, and know no weight."""
-    before = model_settings(Settings(texts=("title",), keep=()))
-    before["vector_field"] = "vector"
-    del before["vector_weight"]
-    assert stored_settings(before).vector_field is None
-    assert differences(before, model_settings(Settings(texts=("title",)))) == []
-    assert _made({"settings!": {**before, "texts": ["title"]}}).vector_field is None
-    named = model_settings(Settings(texts=("title",), vector_field="vector"))
-    assert stored_settings(named).vector_field == "vector"
 
 
 # ---------------------------------------------------------------- commands

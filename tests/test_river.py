@@ -164,9 +164,6 @@ def test_files_are_not_harmed(tmp_path: Any) -> None:
     other.write_bytes(data)
     with pytest.raises(StreamdpError, match="damaged"):
         streamdp.StreamDP.load(other)
-    other.write_bytes(b"streamdp model 1\n" + data[len(b"streamdp model 1\n") :])
-    with pytest.raises(StreamdpError, match=r"from before streamdp 0\.9.*learn it anew"):
-        streamdp.StreamDP.load(other)
 
 
 def test_frames_of_every_kind() -> None:

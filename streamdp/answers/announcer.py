@@ -130,7 +130,8 @@ class Announcer:
 
     def unsure(self, start: int, stop: int) -> np.ndarray:
         """The open records from one number up to another that were not sure, or are revised since."""
-        return self.ledger.unsure(max(start, self.ledger.seq - len(self._open)), stop)
+        open_now = 0 if self.passed_by else len(self._open)
+        return self.ledger.unsure(max(start, self.ledger.seq - open_now), stop)
 
     def revise(self, out: Output, lines: Lines) -> None:
         """Append the revisions of records that were looked at again."""

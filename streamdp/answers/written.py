@@ -280,9 +280,9 @@ def _add_line(report: Report, line: Any) -> None:
 def _revise(
     opened: Open, report: Report, revision: Any, confident: np.ndarray, linked: bool, final_only: bool
 ) -> None:
-    begin = opened.counters.begin
-    if begin == opened.counters.used or revision.seq < opened.lines[begin].seq:
-        return  # its answer is final: nobody is told
+    begin, used = opened.counters.begin, opened.counters.used
+    if begin == used or not 0 <= revision.seq - opened.lines[begin].seq < used - begin:
+        return  # its answer is final, or was given elsewhere: nobody is told
     line = opened.lines[begin + revision.seq - opened.lines[begin].seq]
     report.counters.revised += 1
     line.label, line.founded = revision.label, revision.founded

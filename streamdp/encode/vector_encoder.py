@@ -142,7 +142,7 @@ class VectorEncoder:
     def add(self, given: Columns) -> list[tuple[int, Reject]]:
         """Append records to the batch; which of them cannot be clustered, and why."""
         names = sorted(given.features) if given.features else None
-        if given.dimension == self.dimension and names == self.names:
+        if given.dimension == self.dimension > 0 and names == self.names:
             rows = given.columns.vectors
             if self.names is not None:
                 rows = rows[:, [given.features.index(name) for name in self.names]]
