@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import itertools
 import json
+import math
 import pickle
 import shutil
+import sys
 from collections.abc import Sequence
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import msgspec
@@ -291,6 +294,18 @@ def test_texts_side_by_side_are_answered_as_records(settings: Settings) -> None:
     assert beside.lines.encode() == one_by_one.lines.encode()
     assert sorted(map(repr, beside.rejects)) == sorted(map(repr, one_by_one.rejects))
     assert first.dumps() == second.dumps()
+
+
+def test_a_batch_of_which_no_text_has_a_vector_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where words are counted text by text, the run ended with an error."""
+    module = ModuleType("odd_vectors")
+    vars(module)["of"] = lambda texts: np.array([[1.0, math.nan if "bad" in x else 2.0] for x in texts])
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    engine = Engine(Settings(embed="odd_vectors:of", ngrams=2))
+    engine.advance(tickets(20))
+    raws = Raws.of([Raw(b'{"text": "a bad one"}', {"line": i}, 0.0) for i in range(20)])
+    answers = engine.advance(TextReader(Decoder("jsonl")).read(raws))
+    assert [reject.reason for reject in answers.rejects] == ["not_finite"] * 20
 
 
 def test_a_text_without_a_known_token_is_answered_by_its_words_alone(settings: Settings) -> None:

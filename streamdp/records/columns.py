@@ -216,11 +216,9 @@ class Columns(Sequence[Record]):
             return [value if isinstance(value, str) else _encode(value).decode() for value in values]
         if self.dimension:
             return [msgspec.json.encode(self.value(i)).decode() for i in range(len(self))]
-        ends = self.columns.ends.tolist()
-        letters = self.columns.letters[self.begin : ends[-1] if ends else self.begin].tobytes()
-        spans = zip(
-            [0, *(end - self.begin for end in ends[:-1])], (end - self.begin for end in ends), strict=True
-        )
+        ends = (self.columns.ends - self.begin).tolist()
+        letters = self.columns.letters[self.begin :][: ends[-1] if ends else 0].tobytes()
+        spans = zip([0, *ends], ends, strict=False)
         if letters.isascii():  # of which each byte is a character
             text = letters.decode("ascii")
             return [text[start:end] for start, end in spans]
