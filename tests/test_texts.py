@@ -24,8 +24,9 @@ from streamdp.decode.texts import FEW, TextReader
 from streamdp.encode.order import ReorderBuffer
 from streamdp.engine import Engine
 from streamdp.ledger.numbers import NOTHING_REVISED
-from streamdp.records import Answers, Assignment, Final, Lines, Record, Reject
+from streamdp.records import Answers, Assignment, Final, Lines, Raw, Record, Reject
 from streamdp.records.columns import Columns
+from streamdp.records.raws import Raws
 from streamdp.settings import Settings
 from streamdp.settings.places import Input
 from tests.families import few
@@ -252,6 +253,17 @@ def test_a_share_that_somebody_has_tampered_with_is_written(name: str, number: f
     held.add_objects([answer])
     held.write(held.announce(*NOTHING_REVISED, np.array([0]), 10), lines)
     assert lines.encode() == msgspec.json.encode(answer) + b"\n"
+
+
+@pytest.mark.parametrize("position", [{}, {"key": "a"}, {"key": "a", "line": 3}])
+def test_positions_that_count_nothing_are_written(position: dict[str, Any]) -> None:
+    """Those that a source of one's own may give: they made lines that nobody could read."""
+    found = [Raw(b'{"text": "storm over the coast"}', position, 0.0)] * 20
+    decoder, raws = Decoder("jsonl"), Raws.of(found)
+    given = TextReader(decoder).read(raws) if raws else [*map(decoder.decode, found)]
+    answers = Engine(Settings()).advance(given)
+    lines = [msgspec.json.decode(line) for line in answers.lines.encode().splitlines()]
+    assert [line["position"] for line in lines] == [position] * 20
 
 
 def test_what_is_written_and_what_is_not_stay_in_order() -> None:

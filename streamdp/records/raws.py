@@ -38,14 +38,14 @@ class Raws(Sequence[Raw]):
 
     @classmethod
     def of(cls, raws: Iterable[Raw]) -> Raws | None:
-        """The same of events that are objects; None where their positions have not the same form."""
+        """The same of events that are objects; None where positions differ in form, or count nothing."""
         self: Raws | None = None
         for i, raw in enumerate(raws):
             numbers = {name: value for name, value in raw.position.items() if type(value) is int}
             fixed = {name: value for name, value in raw.position.items() if name not in numbers}
             if self is None:
                 self = cls(fixed, tuple(numbers))
-            if fixed != self.fixed or tuple(raw.position) != (*fixed, *self.counted):
+            if not numbers or fixed != self.fixed or tuple(raw.position) != (*fixed, *self.counted):
                 return None
             self.data.append(raw.data)
             self.places.extend(numbers.values())
