@@ -407,7 +407,7 @@ class Engine(OneThreadAtATime, but=("advance", "score", "search")):
 
     @classmethod
     def loads(cls, data: bytes, settings: Settings | None = None, **options: Any) -> Self:
-        """The engine whose :meth:`dumps` gave ``data``, under the same model; options: those of the class.
+        """The engine whose :meth:`dumps` gave ``data``, under the same settings; options: those of the class.
 
         Raises SnapshotError where it is of another format, or no such state: nothing in it is trusted unseen.
         """

@@ -31,9 +31,6 @@ told. Finality is a line of revision -1, with the number of the last record in p
 FINAL_EVERY = 100
 """Records between two finality lines."""
 
-DIGITS = 6
-"""Decimals of probabilities and log predictives in assignments."""
-
 
 class Frame(NamedTuple):
     """What stands between the parts that lines have from their records, each end in bytes."""
