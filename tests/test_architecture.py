@@ -152,7 +152,7 @@ def test_a_checkout_is_counted(tmp_path: Path) -> None:
     (tmp_path / "streamdp" / "a.py").write_text(
         "import typing\nif typing.TYPE_CHECKING:\n    import streamdp.b\n"
         "def f(self, b, c, d, e, f, g, h, i, *j, k):\n"
-        "    return self.kind == 'texts' and isinstance(c, str | Texts) and isinstance(c.prior, CRP)\n"
+        "    return self.kind == 'texts' and isinstance(c, str | BeamStream) and isinstance(c.prior, CRP)\n"
         "class Rows(typing.NamedTuple):\n    erased: int\n"
         "class Held:\n    def dump(self): ...\n    def load(self): ...\n"
     )

@@ -25,14 +25,14 @@ class LineAnnouncer(Announcer):
         first: int,
         rows: np.ndarray,
         sizes: np.ndarray,
-        texts: Columns,
+        records: Columns,
         shown: tuple[Sequence[bytes], Sequence[bytes]],
         lines: Lines,
     ) -> None:
-        """Append answers to texts, numbered from ``first``; ``shown`` are templates and values of holes."""
-        numbers, _ = self.ledger.put(first, rows, sizes, texts)
-        self._open.add(first, rows, numbers, texts, *shown)
-        through = np.arange(first, first + len(texts))
+        """Append answers to records, numbered from ``first``; ``shown`` are templates and values of holes."""
+        numbers, _ = self.ledger.put(first, rows, sizes, records)
+        self._open.add(first, rows, numbers, records, *shown)
+        through = np.arange(first, first + len(records))
         self._write(self._open.announce(*NOTHING_REVISED, through, self.open_for), lines)
 
     def relabel(self, before: int, after: int, template: str, lines: Lines, refill: Refill) -> None:

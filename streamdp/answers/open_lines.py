@@ -82,7 +82,7 @@ class OpenLines:
         first: int,
         answers: np.ndarray,
         numbers: np.ndarray,
-        texts: Columns,
+        records: Columns,
         templates: Sequence[bytes] = (),
         values: Sequence[bytes] = (),
     ) -> None:
@@ -91,16 +91,16 @@ class OpenLines:
         ``answers`` are the beam's; ``numbers`` what is announced of them, shape (8, n). Of lines of logs,
         ``templates`` and the ``values`` of their holes are as lines have them.
         """
-        n = len(texts)
-        if texts.objects is not None:
+        n = len(records)
+        if records.objects is not None:
             links = answers["link"].tolist() if self._linked else repeat(-1)
             own = range(first, first + n), answers["label"].tolist(), answers["founded"].tolist(), links
-            written = map(_written, texts.objects, values or repeat(b""))
+            written = map(_written, records.objects, values or repeat(b""))
             figures = numbers[_IN_LINES].T.tolist()
             lines = self._add_written(zip(*own, repeat(0), strict=False), written, figures)
         else:
             held, value_ends = _joined(values) if values else (_NOTHING, np.zeros(n, np.int64))
-            lines = self._take_over_columns(texts, held, value_ends)
+            lines = self._take_over_columns(records, held, value_ends)
             lines["seq"] = np.arange(first, first + n)
             lines["label"], lines["founded"] = answers["label"], answers["founded"]
             lines["link"] = answers["link"] if self._linked else -1
@@ -110,12 +110,12 @@ class OpenLines:
         if templates:  # after there is room: making it forgets those that no open line has
             lines["template"] = self._templates.numbers(templates)
 
-    def _take_over_columns(self, texts: Columns, values: np.ndarray, ends: np.ndarray) -> np.ndarray:
+    def _take_over_columns(self, records: Columns, values: np.ndarray, ends: np.ndarray) -> np.ndarray:
         """New lines, with what they have from records that came as columns, and from their ``values``."""
-        framed = texts.source.heads(), texts.keep
+        framed = records.source.heads(), records.keep
         if framed != self._framed:  # seldom: kernels need not be told of another frame for each batch
             self._framed, self._frame = framed, _frame_of(*framed)
-        n, columns = len(texts), texts.columns
+        n, columns = len(records), records.columns
         spans = int((columns.ids[:, 1] - columns.ids[:, 0]).sum() + np.diff(columns.kept).sum())
         beside = len(self._frame.heads) + len(self._frame.names) + 24 * columns.places.shape[1]
         lines = self._added(n, spans + n * (beside + columns.kept.shape[1] + BESIDE) + len(values))

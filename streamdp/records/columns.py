@@ -58,7 +58,7 @@ class Columns(Sequence[Record]):
     keep
         The names of kept fields; None where nothing is kept.
     refused
-        What was refused, each before the text of so many before it.
+        What was refused, each with how many records came before it.
     begin
         Where in ``letters`` the first text begins.
     features
@@ -166,7 +166,7 @@ class Columns(Sequence[Record]):
         )
 
     def take(self, which: np.ndarray) -> Columns:
-        """Some of the texts, by their numbers in order, without what was refused."""
+        """Some of the records, by their numbers in order, without what was refused."""
         columns = self.columns
         starts = np.concatenate([[self.begin], columns.ends[:-1]])
         pieces = [columns.letters[starts[i] : columns.ends[i]] for i in which.tolist()]
