@@ -152,10 +152,6 @@ class Labelled(NamedTuple):
     batch: Batch
     labels: np.ndarray
 
-    def since(self, start: int) -> Labelled:
-        """The same without the first ``start`` records."""
-        return Labelled(self.first + start, self.batch.slice(start), self.labels[start:])
-
 
 def join_bags(parts: Sequence[BagArrays]) -> BagArrays:
     """The records of one part after the other."""

@@ -128,13 +128,15 @@ class Retained:
         """The records that are held, with their newest labels; None while there is none."""
         if not self.held:
             return None
-        batch = self._columns.slice(self._at, self._stop)
-        return Labelled(self._first, batch, self._ledger.labels(self._first, self._first + self.held))
+        return Labelled(self._first, self._columns.slice(self._at, self._stop), self._labels())
 
     def newest(self) -> tuple[np.ndarray, np.ndarray | None]:
         """The newest label of each record that is held, and its time where records have one."""
-        held = self.collect()
-        return (np.zeros(0, np.int64), None) if held is None else (held.labels, held.batch.times)
+        times = self._columns.times
+        return self._labels(), None if times is None or not self.held else times[self._at : self._stop]
+
+    def _labels(self) -> np.ndarray:
+        return self._ledger.labels(self._first, self._first + self.held)
 
     def latest_labels(self, count: int) -> list[int]:
         """The newest labels of the last ``count`` records (of those that are held), oldest first."""
