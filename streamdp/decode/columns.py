@@ -43,7 +43,7 @@ class Rows(NamedTuple):
     kept: Sequence[Sequence[str] | None]  # of each kept field; None where the table has no such column
 
 
-class Columns:
+class TableColumns:
     """Knows what each column of one CSV header is for.
 
     ``categories`` are the columns that hold categories, () for all but time, id, the kept ones and

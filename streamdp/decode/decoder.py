@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Literal, get_args
 
-from streamdp.decode.columns import DELIMITERS, Columns, Rows
+from streamdp.decode.columns import DELIMITERS, Rows, TableColumns
 from streamdp.decode.fields import LONGEST_ID, Fields, Parts, RefusedError, Unit, check_id, text_value
 from streamdp.decode.log import Line, LogLines
 from streamdp.decode.objects import CategoryObjects, Objects
@@ -89,7 +89,7 @@ class Decoder:
         self.max_bytes = max_bytes
         written = time_unit, time_zone, time_format, date_field, decimal_comma
         self.fields = Fields(text_field, vector_field, features_field, time_field, id_field, keep, *written)
-        self._columns: Columns | None = None
+        self._columns: TableColumns | None = None
         self.log = LogLines(timestamp_format, pattern, keep, time_zone) if format == "log" else None
         self._otlp = LogRecords(keep, max_bytes, time_zone) if format == "otlp" else None
         self._parse: Callable[[bytes], Parts]
@@ -118,7 +118,7 @@ class Decoder:
     @header.setter
     def header(self, names: Sequence[str]) -> None:
         named = None if self._categories is None else self._categories.all
-        self._columns = Columns(names, self.fields, DELIMITERS[self.format], named)
+        self._columns = TableColumns(names, self.fields, DELIMITERS[self.format], named)
 
     def decode_all(self, raw: Raw) -> list[Record | Reject]:
         """Decode all records of an event: several of OpenTelemetry, or none; of any other format one."""
