@@ -73,7 +73,10 @@ def test_no_other_class_has_an_exit_code() -> None:
 def test_connectors_know_records_errors_and_csv_cells_only() -> None:
     records = {
         "streamdp.records",
-        *(f"streamdp.records.{name}" for name in ("brief", "cells", "columns", "erased", "raws", "stored")),
+        *(
+            f"streamdp.records.{name}"
+            for name in ("answer_rows", "cells", "columns", "erased", "raws", "stored")
+        ),
     }
     allowed = {*records, "streamdp.errors", "streamdp.safe_files"}
     root = Path(streamdp_connectors.__path__[0])

@@ -8,11 +8,13 @@ import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
 import msgspec
+import numpy as np
 
 from streamdp.alerts.outbox import Told
 from streamdp.engine import Engine
 from streamdp.errors import ConfigError
 from streamdp.records import Answers, Assignment, ClusterSummary, Event, Lines
+from streamdp.records.answer_rows import rows_of
 from streamdp.settings import Settings
 from streamdp.settings.alerts import Alert
 
@@ -228,22 +230,11 @@ def _short(text: str) -> str:
     return text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
 
 
-def _answers_to(lines: Lines, seqs: Collection[int], stories: Collection[int]) -> Iterator[Assignment]:
-    """The answers to records of these numbers, or of these stories; of lines only those are decoded."""
-    decode = msgspec.json.Decoder(Assignment).decode
-    for part in lines.parts:
-        if isinstance(part, bytes):
-            for line in part.splitlines():
-                seq = _number_after(line, b'{"seq":')
-                if seq in seqs or (stories and seq >= 0 and _number_after(line, b'"cluster":') in stories):
-                    yield decode(line)
-        else:
-            for each in part:
-                if isinstance(each, Assignment) and (each.seq in seqs or each.cluster in stories):
-                    yield each
+def _answers_to(lines: Lines, seqs: Collection[int], stories: Collection[int]) -> Iterable[Assignment]:
+    """The answers to records of these numbers, or of these stories."""
+    found = rows_of(lines)
+    wanted = np.isin(found.rows["seq"], [*seqs]) | np.isin(found.rows["label"], [*stories])
+    return _answers(b"[" + b",".join(found.take(wanted).lines().splitlines()) + b"]") if wanted.any() else ()
 
 
-def _number_after(line: bytes, name: bytes) -> int:
-    """The number behind a name in a line of JSON, -1 where there is none; in texts the name is escaped."""
-    at = line.find(name)
-    return -1 if at < 0 else int(line[at + len(name) : line.index(b",", at)])
+_answers = msgspec.json.Decoder(list[Assignment]).decode

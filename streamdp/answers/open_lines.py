@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import repeat
+from itertools import accumulate, repeat
 
 import msgspec
 import numpy as np
@@ -26,7 +26,7 @@ from streamdp.answers.written import (
 from streamdp.kernels.jit import Bound
 from streamdp.kernels.rows import longer, made
 from streamdp.ledger.numbers import NUMBERS
-from streamdp.records import Assignment, Final, Lines, Record
+from streamdp.records import SPANS, AnswerRows, Assignment, Final, Lines, Record
 from streamdp.records.columns import ENCODER, Columns
 from streamdp.settings.memory import AROUND
 
@@ -125,27 +125,25 @@ class OpenLines:
     def _add_written(
         self,
         told: Iterable[tuple[int, ...]],
-        written: Iterable[tuple[bytes, bytes, bytes, bytes]],
+        written: Iterable[tuple[float, Sequence[bytes]]],
         numbers: Sequence[Sequence[float]],
     ) -> np.ndarray:
         """Add lines without a template one by one; the new lines.
 
-        ``told`` are number, label, whether it is new, link and revision of each; ``written`` the parts that
-        :func:`_written` gives, ``numbers`` those of a line, in its order.
+        ``told`` are number, label, whether it is new, link and revision of each; ``written`` the time and the
+        parts that :func:`_written` gives, ``numbers`` those of a line, in its order.
         """
-        parts = [*written]
-        letters = b"".join(part for each in parts for part in each)
-        lines, counters = self._added(len(parts), len(letters)), self._open.counters
+        given = [*written]
+        letters = b"".join(part for _, parts in given for part in parts)
+        lines, counters = self._added(len(given), len(letters)), self._open.counters
         at = int(counters.written)
         self._open.letters[at : at + len(letters)] = np.frombuffer(letters, np.uint8)
         rows = list[tuple[float, ...]]()
-        for own, (name, place, kept, values), figures in zip(told, parts, numbers, strict=False):
-            middle = at + len(name) + len(place)
-            shown = middle + len(kept)
-            stop = shown + len(values)
-            size = AROUND + stop - middle + (0 if name == _NO_ID else len(name) - _BEFORE_ID)
-            rows.append((*own, -1, at, middle, shown, stop, size, *figures))
-            at = stop
+        for own, (time, parts), figures in zip(told, given, numbers, strict=False):
+            ends = [*accumulate(map(len, parts), initial=at)]
+            size = AROUND + ends[-1] - ends[3] + (0 if parts[0] == _NO_ID else len(parts[0]) - _BEFORE_ID)
+            rows.append((*own, -1, *ends, size, time, *figures))
+            at = ends[-1]
         lines[:] = rows
         counters.written = at
         return lines
@@ -174,7 +172,7 @@ class OpenLines:
             self._open = made(Open, {"lines": room, "letters": size})
             self._open.lines[: len(kept)] = kept
             self._open.lines["template"][: len(kept)] = self._templates.keep(kept["template"])
-            for name in ("start", "middle", "kept", "stop"):
+            for name in PLACES:
                 self._open.lines[name][: len(kept)] -= start
             self._open.letters[: written - start] = held.letters[start:written]
             counters, used = self._open.counters, len(kept)
@@ -249,10 +247,9 @@ class OpenLines:
                 held, begin = self._open, int(self._open.counters.begin)
                 row, at = held.lines[begin + i], int(held.counters.written)
                 held.letters[at : at + len(written)] = np.frombuffer(written, np.uint8)
-                for name in ("middle", "kept", "start"):
+                for name in PLACES:
                     row[name] += at - start
-                row["stop"] = at + len(written)
-                held.counters.written = row["stop"]
+                row["stop"] = held.counters.written = at + len(written)
         return held.lines[begin : held.counters.used]
 
     def write(self, report: Report, lines: Lines) -> None:
@@ -261,11 +258,12 @@ class OpenLines:
         size = int((rows["stop"] - rows["start"]).sum()) + BESIDE * len(rows)
         size += self._templates.size_of(rows["template"])
         out, length = np.empty(size, np.uint8), np.zeros(1, np.int64)
-        self._write((self._open, self._templates.held), rows, out, length)
+        spans = np.empty((len(rows), SPANS, 2), np.int64)
+        self._write((self._open, self._templates.held), rows, out, spans, length)
         if length[0] < 0:
             lines.extend(self._objects(rows))
         elif len(rows):
-            lines.write(out[: length[0]].tobytes(), len(rows))
+            lines.write(AnswerRows(out[: length[0]].tobytes(), rows.copy(), spans))
 
     def objects(self) -> list[Assignment]:
         """All answers that may change, as objects."""
@@ -310,6 +308,9 @@ _READ = (
 
 _NUMBERS = tuple(name for name in LINE.names or () if name in NUMBERS)
 """Those of a line, in its order."""
+
+PLACES = ("start", "named", "placed", "middle", "kept", "stop")
+"""What of a line is a place in ``letters``."""
 
 _IN_LINES = [NUMBERS.index(name) for name in _NUMBERS]
 
@@ -380,12 +381,13 @@ def as_values(values: Sequence[str]) -> bytes:
     return b',"params":' + msgspec.json.encode(values)
 
 
-def _written(record: Record | Assignment, values: bytes) -> tuple[bytes, bytes, bytes, bytes]:
-    """What a line has from its record: its id; position and time; kept fields; the ``values`` of holes."""
-    place, kept = _encode({"position": record.position, "time": record.time})[1:-1], b""
-    if record.keep is not None and record.keep is not msgspec.UNSET:
-        kept = b',"keep":' + _encode(record.keep)
-    return b',"id":' + _encode(record.id), b"," + place, kept, values
+def _written(record: Record | Assignment, values: bytes) -> tuple[float, Sequence[bytes]]:
+    """The time of a record, and what its line has: id, position, time, kept fields, ``values`` of holes."""
+    own = {"id": record.id, "position": record.position, "time": record.time}
+    parts = [b',"%b":' % name.encode() + _encode(value) for name, value in own.items()]
+    kept = record.keep is not None and record.keep is not msgspec.UNSET
+    parts.append(b',"keep":' + _encode(record.keep) if kept else b"")
+    return math.nan if record.time is None else record.time, [*parts, values]
 
 
 def _frame_of(heads: Sequence[bytes], keep: Sequence[str]) -> Frame:

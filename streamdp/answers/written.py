@@ -14,18 +14,20 @@ import numpy as np
 from streamdp.kernels.jit import entry, kernel
 from streamdp.kernels.rows import Counters, of, one, row_type, rows
 from streamdp.ledger.table import to_digits
+from streamdp.records import ID, KEPT, PARAMS, POSITION, TEMPLATE, WHOLE
 from streamdp.records.columns import LARGEST, NO_FIELDS, Arrays
 from streamdp.settings.memory import AROUND
 
 LINE = row_type(
-    "seq label founded link revision template start middle kept stop size",
-    "probability new_probability lasting_probability stability confidence confidence_labels"
+    "seq label founded link revision template start named placed middle kept stop size",
+    "time probability new_probability lasting_probability stability confidence confidence_labels"
     " log_predictive novelty",
 )
-"""An answer. What it has from its record stands in ``letters`` from start to middle, kept fields to kept, the
-values of a template's holes to stop; ``template`` is which of :class:`Templates` it has, -1 for none. It
-counts for ``size`` bytes. The probability of a cluster that lasts, stability and confidence may be NaN: not
-told. Finality is a line of revision -1, with the number of the last record in place of its own.
+"""An answer. What it has from its record stands in ``letters`` from start on: its id to named, position to
+placed, time to middle, kept fields to kept, the values of a template's holes to stop; ``template`` is which
+of :class:`Templates` it has, -1 for none. It counts for ``size`` bytes. The probability of a cluster that
+lasts, stability and confidence may be NaN: not told. Finality is a line of revision -1, with the number of
+the last record in place of its own.
 """
 
 FINAL_EVERY = 100
@@ -78,6 +80,7 @@ _STABILITY, _CONFIDENCE = map(_bytes, (',"stability":', ',"confidence":'))
 _LABELS = _bytes(',"confidence_labels":')
 _NEW, _TRUE = map(_bytes, (',"new":', "true"))
 _FALSE, _LINK, _LOG_PREDICTIVE = map(_bytes, ("false", ',"link":', ',"log_predictive":'))
+_TEMPLATE, _PARAMS = map(_bytes, (',"template":', ',"params":'))
 _NOVELTY, _REVISION, _FINAL = map(_bytes, (',"novelty":', ',"revision":', '{"final_through":'))
 BESIDE = 512
 """Bytes of a line at most, but for what it has from its record."""
@@ -140,13 +143,15 @@ def _put_number(out: np.ndarray, at: int, number: float) -> int:
 
 
 @kernel
-def _put_given(out: np.ndarray, at: int, frame: Frame, columns: Arrays, i: int) -> int:
-    """Write id, position and time of record i."""
+def _put_given(out: np.ndarray, at: int, frame: Frame, columns: Arrays, i: int, row: Any) -> int:
+    """Write id, position and time of record i, and into the row where they are."""
+    row.start = at
     at = _put_all(out, at, _ID)
     if columns.ids[i, 0] < 0:
         at = _put_all(out, at, _NULL)
     else:
         at = _put(out, at, columns.data, columns.ids[i, 0], columns.ids[i, 1])
+    row.named = at
     at = _put_all(out, at, _POSITION)
     begin = 0
     for k in range(columns.places.shape[1]):
@@ -154,8 +159,9 @@ def _put_given(out: np.ndarray, at: int, frame: Frame, columns: Arrays, i: int) 
         at = _put_whole(out, at, columns.places[i, k])
         begin = frame.head_ends[k]
     out[at] = 0x7D
-    at = _put_all(out, at + 1, _TIME)
-    return _put_number(out, at, columns.times[i])
+    row.placed, row.time = at + 1, to_digits(columns.times[i])
+    row.middle = _put_number(out, _put_all(out, at + 1, _TIME), columns.times[i])
+    return int(row.middle)
 
 
 @entry
@@ -169,9 +175,7 @@ def take_over(frame: Frame, columns: Arrays, opened: Open, values: np.ndarray, e
     first, at, out = opened.counters.used - n, opened.counters.written, opened.letters
     for i in range(n):
         row = opened.lines[first + i]
-        row.start = at
-        at = _put_given(out, at, frame, columns, i)
-        row.middle = at
+        at = _put_given(out, at, frame, columns, i, row)
         row.size = AROUND + columns.ids[i, 1] - columns.ids[i, 0]
         begin, fields = 0, columns.kept.shape[1]
         if fields and columns.kept[i, 0, 0] == NO_FIELDS[0]:
@@ -212,12 +216,22 @@ def _are_shares(line: Any) -> bool:
 
 @entry
 def write_lines(
-    opened: Open, templates: Templates, lines: np.ndarray, out: np.ndarray, size: np.ndarray
+    opened: Open,
+    templates: Templates,
+    lines: np.ndarray,
+    out: np.ndarray,
+    spans: np.ndarray,
+    size: np.ndarray,
 ) -> None:
-    """Write lines of JSON; ``size[0]`` is how many bytes they take, -1 where numbers are too large for it."""
+    """Write lines of JSON; ``size[0]`` is how many bytes they take, -1 where numbers are too large for it.
+
+    ``spans`` are those of :class:`~streamdp.records.answer_rows.AnswerRows`, in ``out``.
+    """
     at = 0
     for i in range(lines.shape[0]):
-        line = lines[i]
+        line, span = lines[i], spans[i]
+        span[:] = -1
+        span[WHOLE, 0] = at
         if line.revision < 0:
             at = _put_all(out, at, _FINAL)
             at = _put_whole(out, at, line.seq)
@@ -229,6 +243,9 @@ def write_lines(
                 return
             at = _put_all(out, at, _SEQ)
             at = _put_whole(out, at, line.seq)
+            offset = at - line.start
+            span[ID, 0], span[ID, 1] = at + _ID.shape[0], line.named + offset
+            span[POSITION, 0], span[POSITION, 1] = span[ID, 1] + _POSITION.shape[0], line.placed + offset
             at = _put(out, at, opened.letters, line.start, line.middle)
             at = _put_all(out, at, _CLUSTER)
             at = _put_whole(out, at, line.label)
@@ -257,13 +274,20 @@ def write_lines(
             at = _put_number(out, at, line.novelty)
             at = _put_all(out, at, _REVISION)
             at = _put_whole(out, at, line.revision)
-            at = _put(out, at, opened.letters, line.middle, line.kept)
+            if line.kept > line.middle:
+                span[KEPT, 0] = at + _KEEP.shape[0] - 1
+                at = span[KEPT, 1] = _put(out, at, opened.letters, line.middle, line.kept)
             if line.template >= 0:
                 begin = templates.ends[line.template - 1] if line.template else 0
+                span[TEMPLATE, 0] = at + _TEMPLATE.shape[0]
                 at = _put(out, at, templates.letters, begin, templates.ends[line.template])
-            at = _put(out, at, opened.letters, line.kept, line.stop)
+                span[TEMPLATE, 1] = at
+            if line.stop > line.kept:
+                span[PARAMS, 0] = at + _PARAMS.shape[0]
+                at = span[PARAMS, 1] = _put(out, at, opened.letters, line.kept, line.stop)
         out[at], out[at + 1] = 0x7D, 0x0A
         at += 2
+        span[WHOLE, 1] = at
     size[0] = at
 
 

@@ -10,7 +10,8 @@ from typing import Any
 import msgspec
 
 from streamdp.errors import ConfigError, Exit
-from streamdp.records import Assignment, Lines
+from streamdp.records import PARAMS, TEMPLATE, WHOLE, Assignment, Lines
+from streamdp.records.answer_rows import all_rows
 from streamdp.records.cells import harmless
 from streamdp.settings import Settings
 from streamdp.settings.places import Outputs
@@ -38,16 +39,7 @@ class JsonLines:
         return lines.encode()
 
 
-class _Shown(msgspec.Struct, gc=False):
-    """What of an answer is an attribute."""
-
-    template: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
-    params: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
-
-
-_shown = msgspec.json.Decoder(_Shown).decode
-
-OTEL = {"template": "log.record.template", "params": "log.record.template.params"}
+OTEL = {TEMPLATE: b'"log.record.template":', PARAMS: b'"log.record.template.params":'}
 """What OpenTelemetry's collector calls the template of a log record, and the values of its holes."""
 
 
@@ -56,14 +48,14 @@ class OtelLines(JsonLines):
 
     def encode(self, lines: Lines) -> bytes:
         """Whole lines."""
-        return b"".join(map(_with_attributes, lines.encode().splitlines(keepends=True)))
+        found = all_rows(lines)
+        parts = [found.written(part) for part in (WHOLE, *OTEL)]
+        return b"".join(map(_with_attributes, *parts))
 
 
-def _with_attributes(line: bytes) -> bytes:
-    shown = _shown(line)
-    found = {name: getattr(shown, own) for own, name in OTEL.items()}
-    told = {name: value for name, value in found.items() if value is not msgspec.UNSET}
-    return line[:-2] + b',"attributes":' + _json.encode(told) + b"}\n" if told else line
+def _with_attributes(line: bytes, *values: bytes) -> bytes:
+    told = [name + value for name, value in zip(OTEL.values(), values, strict=True) if value]
+    return line[:-2] + b',"attributes":{' + b",".join(told) + b"}}\n" if told else line
 
 
 class CsvLines:

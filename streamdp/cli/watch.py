@@ -24,7 +24,8 @@ from streamdp.kernels.compilation import compiling, working_time
 from streamdp.monitor.health import Health, HealthError, HealthServer
 from streamdp.monitor.metrics import Metrics
 from streamdp.monitor.stages import Arrivals, Stages
-from streamdp.records import GAP, Answers, Assignment
+from streamdp.records import GAP, Answers
+from streamdp.records.answer_rows import rows_of
 from streamdp.records.columns import Columns
 from streamdp.reports.store import PagedStore
 from streamdp.safe_files import warn_of_readers
@@ -186,9 +187,9 @@ class Measured(Watch):
             self.metrics.rejected(reject.reason)
         for arrival, records in self._arrivals.answer(held_back):
             self.metrics.arrival_ages.observe(now - arrival, records)
-        first = next((line for line in answers.lines if _is_first_answer(line)), None)
-        if isinstance(first, Assignment) and first.time is not None and fresh > 0:
-            self.metrics.event_ages.observe(now - first.time, fresh)
+        first = rows_of(answers.lines).first().times()[:1]
+        if first and first[0] is not None and fresh > 0:
+            self.metrics.event_ages.observe(now - first[0], fresh)
         self.metrics.observe_advance(advance)
         self.metrics.observe_batch(total)
         for event in answers.events:
@@ -218,10 +219,6 @@ class Served(Measured):
     def open_health(self) -> Health:
         """A server."""
         return HealthServer(self.metrics, *self._at, **self._how)
-
-
-def _is_first_answer(line: object) -> bool:
-    return isinstance(line, Assignment) and line.revision == 0
 
 
 def _busy() -> str | None:

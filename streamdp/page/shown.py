@@ -8,7 +8,6 @@ from collections.abc import Iterable
 import msgspec
 
 from streamdp.records import ClusterSummary, Event
-from streamdp.records.brief import Brief
 
 LIVES = 5000
 """Clusters whose lives are kept: those to which something happened latest."""
@@ -108,21 +107,6 @@ class Shown(msgspec.Struct, gc=False):
     was: tuple[int, ...] = ()
 
 
-def shown_of(answer: Brief, text: str) -> Shown:
-    """An answer, and what its record says."""
-    named = "" if answer.id is None else str(answer.id)[:80]
-    return Shown(
-        answer.seq,
-        answer.time,
-        answer.cluster,
-        answer.probability,
-        answer.novelty,
-        answer.new,
-        text,
-        named,
-    )
-
-
 class ShownRecords:
     """At most ``CLUSTERS`` x ``OF_CLUSTER`` records."""
 
@@ -154,19 +138,19 @@ class ShownRecords:
         if len(held) > OF_CLUSTER:
             self._by_seq.pop(held.popleft().seq, None)
 
-    def revise(self, answer: Brief) -> Shown | None:
+    def revise(self, seq: int, label: int, probability: float) -> Shown | None:
         """A record has another label now; the record, where it is held and the label differs."""
-        record = self._by_seq.get(answer.seq)
+        record = self._by_seq.get(seq)
         if record is None:
             return None
-        before, record.probability = record.cluster, answer.probability
-        if before == answer.cluster:
+        before, record.probability = record.cluster, probability
+        if before == label:
             return None
         held = self._clusters.get(before)
         if held is not None and record in held:
             held.remove(record)
         record.was = (*record.was, before)[-WERE:]
-        record.cluster = answer.cluster
+        record.cluster = label
         self._put(record)
         return record
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -18,10 +18,10 @@ from streamdp.engine import Engine
 from streamdp.page.desk import Desk
 from streamdp.page.figures import counted, levels_of, of_kind, rounded, waits
 from streamdp.page.graph import Graph
-from streamdp.page.shown import Happening, Lives, Shown, ShownRecords, shown_of
+from streamdp.page.shown import Happening, Lives, Shown, ShownRecords
 from streamdp.page.table import Sort, Table, beginning_of, name_of, short
-from streamdp.records import GAP, SMALL, Answers, Record
-from streamdp.records.brief import Brief, briefs
+from streamdp.records import GAP, POSITION, SMALL, AnswerRows, Answers
+from streamdp.records.answer_rows import rows_of
 from streamdp.records.columns import NOTHING, Columns
 from streamdp.story.clock import Clock
 from streamdp.story.gather import figures_of
@@ -76,7 +76,7 @@ class View:
         self._labels: list[int] = []
         self._novelties: list[float] = []
         self._times: list[float | None] = []
-        self._waiting: dict[object, str] = {}
+        self._waiting: dict[bytes, str] = {}
         self._batch = NOTHING
         self._fresh: list[Shown] = []
         self._revised: list[Shown] = []
@@ -123,24 +123,24 @@ class View:
 
     def _remember(self) -> None:
         """Keep what the records say that wait for their turn."""
-        for record in self._batch:
-            self._waiting[_place(record.position)] = beginning_of(record, self._texts)
+        for place, record in zip(self._batch.positions(), self._batch, strict=True):
+            self._waiting[place] = beginning_of(record, self._texts)
         while len(self._waiting) > WAITING:
             del self._waiting[next(iter(self._waiting))]
         self._batch = NOTHING
 
     def answered(self, answers: Answers, held_back: int) -> None:
         """These were written; so many records wait for their turn."""
-        lines = briefs(answers.lines)
-        first = [line for line in lines if not line.revision]
+        lines = rows_of(answers.lines)
+        first = lines.first()
         with self.lock:
             for reject in answers.rejects:
                 if reject.reason != GAP:
                     self.refused[reject.reason] += 1
-            if first:
+            if len(first):
                 self._count(first)
             if len(first) < len(lines):
-                self._revise([line for line in lines if line.revision])
+                self._revise(lines.revised())
             for event in answers.events:
                 name = name_of(event.cluster, event.words, event.template, event.mean)
                 self.table.call(event.cluster, name)
@@ -157,12 +157,12 @@ class View:
             self._batch = NOTHING
             self._waiting.clear()
 
-    def _count(self, first: list[Brief]) -> None:
+    def _count(self, first: AnswerRows) -> None:
         if not self._labels:
-            self._first = first[0].seq
-        self._labels += [line.cluster for line in first]
-        self._novelties += [line.novelty for line in first]
-        self._times += [None] * len(first) if self.graph.undated else [line.time for line in first]
+            self._first = int(first.rows["seq"][0])
+        self._labels += first.rows["label"].tolist()
+        self._novelties += first.rows["novelty"].tolist()
+        self._times += [None] * len(first) if self.graph.undated else first.times()
         if len(self._labels) > COUNTED:
             self._sum_up()
         self._records += len(first)
@@ -171,7 +171,15 @@ class View:
         if self._room < 0:
             some = min(SOME, 1 + len(first) // ONE_IN)
             places = places[-1 :: -(len(first) // some)][:some][::-1]
-        made = [shown_of(line, text) for line, text in self._with_texts(first, places)]
+        which = np.array(places, np.int64)
+        batch, chosen = self._batch, first.take(which)
+        texts = self._texts_of(chosen, batch.take(which) if len(batch) == len(first) else NOTHING)
+        names = ("seq", "label", "probability", "novelty", "founded")
+        own = chosen.times(), chosen.ids(), *chosen.numbers(*names), texts
+        made = [
+            Shown(seq, time, label, share, novelty, bool(new), text, "" if name is None else str(name)[:80])
+            for time, name, seq, label, share, novelty, new, text in zip(*own, strict=True)
+        ]
         self.records.add(made)
         self._fresh = [*self._fresh, *made][-REPORTED["records"] :]
 
@@ -183,25 +191,21 @@ class View:
             self.graph.add(self._times, self._first, labels)
             self._labels, self._novelties, self._times = [], [], []
 
-    def _with_texts(self, first: Sequence[Brief], places: Sequence[int]) -> Iterator[tuple[Brief, str]]:
-        """Some of the answers, each with what its record says: mostly they are in the order of the batch."""
-        batch, read = self._batch, dict[object, Record]()
-        straight = len(batch) == len(first)
-        for place in places:
-            line = first[place]
-            record = batch[place] if straight else None
-            if record is None or record.position != line.place:
-                read = read or {_place(r.position): r for r in batch}
-                record = read.get(_place(line.place))
-            if isinstance(record, Record):
-                yield line, short(beginning_of(record, self._texts), 300)
-            else:
-                yield line, short(self._waiting.get(_place(line.place), ""), 300)
+    def _texts_of(self, chosen: AnswerRows, records: Columns) -> list[str]:
+        """What the records of some answers say: these records, if nothing of the batch had to wait."""
+        places = chosen.written(POSITION)
+        if places == records.positions():
+            found = [beginning_of(record, self._texts) for record in records]
+        else:
+            self._remember()
+            found = [self._waiting.get(place, "") for place in places]
+        return [short(text, 300) for text in found]
 
-    def _revise(self, revised: list[Brief]) -> None:
+    def _revise(self, revised: AnswerRows) -> None:
         self._revisions += len(revised)
-        found = [record for line in revised if (record := self.records.revise(line)) is not None]
-        self._revised = [*self._revised, *found][-REPORTED["revised"] :]
+        own = revised.numbers("seq", "label", "probability")
+        found = [self.records.revise(*each) for each in zip(*own, strict=True)]
+        self._revised = [*self._revised, *filter(None, found)][-REPORTED["revised"] :]
 
     # ---------------------------------------------------------------- once a second
 
@@ -392,8 +396,3 @@ class View:
         with self.lock:
             found = [event for event in self.lives.latest if event.number > after]
             return [self._event_row(event) for event in reversed(found[-most:])]
-
-
-def _place(position: Mapping[str, Any]) -> object:
-    """What tells apart where records stand in their source."""
-    return tuple(position.values())

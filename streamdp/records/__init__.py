@@ -331,6 +331,93 @@ def _decoded(line: bytes) -> Line:
     return _final(line) if line.startswith(_FINALITY) else _assignment(line)
 
 
+WHOLE, ID, POSITION, KEPT, TEMPLATE, PARAMS = range(6)
+"""What there are spans of in :class:`AnswerRows`: a line with its newline, and what stands in it."""
+
+SPANS = 6
+
+_ids = msgspec.json.Decoder(list[str | int | None]).decode
+_texts = msgspec.json.Decoder(list[str | None]).decode
+
+
+class AnswerRows:
+    """Answers, revisions and finality in order.
+
+    Parameters
+    ----------
+    data
+        They are in it as lines of JSON.
+    rows
+        Their numbers, shape (n,): ``seq``, ``label``, ``founded``, ``revision``, ``time`` (NaN where there is
+        none), ``probability``, ``novelty``. Finality is a row of revision -1, its number in place of ``seq``.
+    spans
+        Where in ``data`` each part of them begins and ends, as JSON: shape (n, 6, 2), -1 where there is none.
+
+    Examples
+    --------
+    >>> from streamdp import Engine
+    >>> from streamdp.records.answer_rows import rows_of
+    >>> answers = rows_of(Engine().advance(["storm over the coast"]).lines)
+    >>> answers.rows["label"].tolist(), answers.of(POSITION)
+    ([0], ['{"record":0}'])
+    """
+
+    def __init__(self, data: bytes, rows: np.ndarray, spans: np.ndarray) -> None:
+        self.data, self.rows, self.spans = data, rows, spans
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def take(self, which: np.ndarray | slice) -> AnswerRows:
+        """Some of them, by their numbers or a truth value for each."""
+        return AnswerRows(self.data, self.rows[which], self.spans[which])
+
+    def first(self) -> AnswerRows:
+        """Those that are the first answer to a record."""
+        return self.take(self.rows["revision"] == 0)
+
+    def revised(self) -> AnswerRows:
+        """Those that revise an earlier one."""
+        return self.take(self.rows["revision"] > 0)
+
+    def written(self, part: int) -> list[bytes]:
+        """A part of each as JSON; b"" where there is none."""
+        data, (starts, ends) = self.data, self.spans[:, part].T.tolist()
+        if not starts or max(starts) < 0:
+            return [b""] * len(self)
+        return [data[start:end] if start >= 0 else b"" for start, end in zip(starts, ends, strict=True)]
+
+    def of(self, part: int) -> list[str | None]:
+        """The same as text; None where there is none."""
+        return [str(found, "utf-8") if found else None for found in self.written(part)]
+
+    def lines(self) -> bytes:
+        """All of them as lines of JSON."""
+        starts, ends = self.spans[:, WHOLE].T
+        if len(starts) and (starts[1:] == ends[:-1]).all():
+            return self.data[starts[0] : ends[-1]]
+        return b"".join(self.written(WHOLE))
+
+    def ids(self) -> list[str | int | None]:
+        """The ids of their records."""
+        return _ids(self._list(ID))
+
+    def templates(self) -> list[str | None]:
+        """The templates of answers to lines of logs."""
+        return _texts(self._list(TEMPLATE))
+
+    def times(self) -> list[float | None]:
+        """The times of their records."""
+        return [time if time == time else None for time in self.rows["time"].tolist()]
+
+    def numbers(self, *names: str) -> list[list[Any]]:
+        """Some columns of ``rows`` as lists."""
+        return [self.rows[name].tolist() for name in names]
+
+    def _list(self, part: int) -> bytes:
+        return b"[" + b",".join([found or b"null" for found in self.written(part)]) + b"]"
+
+
 class Lines(Sequence[Line]):
     """Assignments and finality in the order of a stream: as objects, or already written.
 
@@ -338,72 +425,64 @@ class Lines(Sequence[Line]):
     """
 
     def __init__(self, lines: Iterable[Line] = ()) -> None:
-        self.parts: list[list[Line] | bytes] = []
-        self.read: tuple[int, list[Any]] | None = None  # by ``briefs``, when there were so many lines
+        self.parts: list[list[Line] | AnswerRows] = []
+        self.rows: tuple[int, AnswerRows] | None = None  # by ``rows_of``, when there were so many lines
         self._count = 0
         if lines:
             self.extend(lines)
 
     def append(self, line: Line) -> None:
         """Add one as an object."""
-        if not self.parts or isinstance(self.parts[-1], bytes):
-            self.parts.append([])
-        self.parts[-1].append(line)  # type: ignore[union-attr]
-        self._count += 1
+        self.extend([line])
 
     def extend(self, lines: Iterable[Line]) -> None:
         """Add some as objects; of others that are :class:`Lines`, what is written stays so."""
-        if isinstance(lines, Lines):
-            for part in lines.parts:
-                if isinstance(part, bytes):
-                    self.write(part, part.count(b"\n"))
-                else:
-                    self.extend(part)
-            return
-        if not self.parts or isinstance(self.parts[-1], bytes):
-            self.parts.append([])
-        last = self.parts[-1]
-        assert isinstance(last, list)
-        before = len(last)
-        last.extend(lines)
-        self._count += len(last) - before
+        for part in lines.parts if isinstance(lines, Lines) else [[*lines]]:
+            self._count += len(part)
+            if isinstance(part, list) and self.parts and isinstance(last := self.parts[-1], list):
+                last += part
+            else:
+                self.parts.append([*part] if isinstance(part, list) else part)
 
     def __add__(self, other: Iterable[Line]) -> Lines:
         found = Lines(self)
         found.extend(other)
         return found
 
-    def write(self, data: bytes, count: int) -> None:
-        """Add so many lines that are written, each with its newline."""
-        self.parts.append(data)
-        self._count += count
+    def write(self, rows: AnswerRows) -> None:
+        """Add some that are written."""
+        self.parts.append(rows)
+        self._count += len(rows)
 
     def apart(self) -> tuple[Lines, Lines]:
         """The assignments, and the finality."""
         answers, finality = Lines(), Lines()
         for part in self.parts:
-            if isinstance(part, bytes):
-                for line in part.splitlines(keepends=True):
-                    (finality if line.startswith(_FINALITY) else answers).write(line, 1)
+            if isinstance(part, list):
+                answers.extend(line for line in part if isinstance(line, Assignment))
+                finality.extend(line for line in part if isinstance(line, Final))
             else:
-                for each in part:
-                    (finality if isinstance(each, Final) else answers).append(each)
+                answers.write(part.take(part.rows["revision"] >= 0))
+                finality.write(part.take(part.rows["revision"] < 0))
         return answers, finality
 
     def encode(self) -> bytes:
         """All of them as lines of JSON."""
-        return b"".join(part if isinstance(part, bytes) else _encode_lines(part) for part in self.parts)
+        return b"".join(
+            _encode_lines(part) if isinstance(part, list) else part.lines() for part in self.parts
+        )
 
     def __len__(self) -> int:
         return self._count
 
     def __iter__(self) -> Iterator[Line]:
         for part in self.parts:
-            yield from map(_decoded, part.splitlines()) if isinstance(part, bytes) else part
+            yield from part if isinstance(part, list) else map(_decoded, part.lines().splitlines())
 
     def __reversed__(self) -> Iterator[Line]:
         for part in reversed(self.parts):
-            yield from map(_decoded, part.splitlines()[::-1]) if isinstance(part, bytes) else part[::-1]
+            found = part if isinstance(part, list) else [*map(_decoded, part.lines().splitlines())]
+            yield from reversed(found)
 
     @overload
     def __getitem__(self, at: int) -> Line: ...

@@ -6,8 +6,8 @@ from typing import Any, Literal
 
 import msgspec
 
-from streamdp.records import Answers, Reject
-from streamdp.records.brief import Brief, briefs
+from streamdp.records import POSITION, Answers, Reject
+from streamdp.records.answer_rows import rows_of
 from streamdp.state.corrections import Correction, CorrectionsFile
 from streamdp.story.orders import Sort
 from streamdp.story.story import Stories, Story, StoryRecord
@@ -126,22 +126,6 @@ class CorrectionList(msgspec.Struct, frozen=True):
         return cls(found, found[-1].number if len(left) > most else None)
 
 
-def _answer(line: Brief) -> Answer:
-    return Answer(
-        status="answered",
-        line=_place(line.position).line,
-        id=None if line.id is None else str(line.id),
-        seq=line.seq,
-        time=line.time,
-        label=line.cluster,
-        new=line.new,
-        probability=line.probability,
-        novelty=line.novelty,
-        revision=line.revision,
-        template=line.template,
-    )
-
-
 class _Place(msgspec.Struct, frozen=True, gc=False):
     line: int
 
@@ -155,5 +139,26 @@ def _refusal(reject: Reject) -> Answer:
 
 def answers_of(answers: Answers) -> list[tuple[int, Answer]]:
     """The answers to records, revisions of earlier ones too, by their lines in the journal."""
-    found = [*map(_answer, briefs(answers.lines)), *map(_refusal, answers.rejects)]
+    rows = rows_of(answers.lines)
+    names = ("seq", "label", "founded", "probability", "novelty", "revision")
+    own = rows.written(POSITION), rows.ids(), rows.times(), rows.templates(), *rows.numbers(*names)
+    found = [
+        Answer(
+            status="answered",
+            line=_place(position).line,
+            id=None if name is None else str(name),
+            seq=seq,
+            time=time,
+            label=label,
+            new=bool(new),
+            probability=probability,
+            novelty=novelty,
+            revision=revision,
+            template=template,
+        )
+        for position, name, time, template, seq, label, new, probability, novelty, revision in zip(
+            *own, strict=True
+        )
+    ]
+    found += map(_refusal, answers.rejects)
     return [(answer.line, answer) for answer in found if answer.line is not None]

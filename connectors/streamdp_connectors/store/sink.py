@@ -18,13 +18,13 @@ from typing import Any, TypeVar
 import msgspec
 
 from streamdp.errors import Exit
-from streamdp.records import Answers, Event
-from streamdp.records.brief import Brief, briefs
+from streamdp.records import KEPT, POSITION, AnswerRows, Answers, Event
+from streamdp.records.answer_rows import rows_of
 from streamdp.records.columns import Columns
 from streamdp_connectors.protocol import FullError, SinkError
 from streamdp_connectors.store.carrier import Carrier
 from streamdp_connectors.store.schema import check, open_store
-from streamdp_connectors.store.tables import Bounds, Corrected, Revision, Row, Tables, revision_of, row_of
+from streamdp_connectors.store.tables import Bounds, Corrected, Revision, Row, Tables
 
 TRIM_EVERY = 20_000
 """Records between two removals of what is beyond the bounds, at most."""
@@ -198,12 +198,12 @@ class StoreSink:
         if last is not None and last > line:
             raise self._of_others(f"record {last:,} of {source}, which ends with record {line:,}")
 
-    def _check_same(self, again: Sequence[Brief], texts: Sequence[str]) -> None:
+    def _check_same(self, again: Sequence[Row]) -> None:
         """Raise SinkError where records that are read again are not those that are held."""
-        for line, text in zip(again, texts, strict=True):
+        for seq, _, position, _, text, *_ in again:
             query = "SELECT position, text FROM records WHERE seq = ? AND text <> ''"  # those are erased
-            row = self._store.execute(query, (line.seq,)).fetchone()
-            if row is not None and row != (str(line.position, "utf-8"), text):
+            row = self._store.execute(query, (seq,)).fetchone()
+            if row is not None and row != (position, text):
                 raise self._of_others(f"other records than those that are read, from {row[0]} on")
 
     def _of_others(self, what: str) -> SinkError:
@@ -257,18 +257,21 @@ class StoreSink:
 
     def write(self, answers: Answers) -> None:
         """Take in answers, revisions and events."""
-        lines = briefs(answers.lines)
-        fresh = lines if self._once else [line for line in lines if not line.revision]
-        texts = self._texts_of(fresh)
+        lines = rows_of(answers.lines)
+        fresh = lines if self._once else lines.first()
+        rows = self._rows_of(fresh)
         self._lines += len(lines)
         if held := min(self._skip_lines, len(lines)):  # they are in the store already
-            known = held if self._once else sum(not line.revision for line in lines[:held])
             self._skip_lines -= held
-            self._check_same(fresh[:known], texts[:known])
-            lines, fresh, texts = lines[held:], fresh[known:], texts[known:]
-        self._rows += map(row_of, fresh, texts)
-        if len(fresh) < len(lines):
-            self._revisions += [revision_of(line) for line in lines if line.revision]
+            known = held if self._once else len(lines.take(slice(held)).first())
+            lines = lines.take(slice(held, None))
+            self._check_same(rows[:known])
+            rows = rows[known:]
+        self._rows += rows
+        if len(rows) < len(lines):
+            again = lines.revised()
+            columns = again.numbers("seq", "revision", "label", "probability")
+            self._revisions += zip(*columns, again.templates(), strict=True)
         if answers.rejects:  # some of which were taken in, and wait for nothing any more
             self._keep_batch()
             for reject in answers.rejects:
@@ -284,14 +287,19 @@ class StoreSink:
         """Take in what somebody has corrected by hand."""
         self._corrected.append(correction)
 
-    def _texts_of(self, fresh: Sequence[Brief]) -> list[str]:
-        """What the records say that are answered for the first time, in order."""
-        places, batch = [bytes(line.position) for line in fresh], self._batch
+    def _rows_of(self, fresh: AnswerRows) -> list[Row]:
+        """The rows of records that are answered for the first time, in order."""
+        places, batch = fresh.written(POSITION), self._batch
         if batch is not None and not self._texts and places == batch.positions():  # as nearly always
             self._batch = None
-            return batch.said()
-        self._keep_batch()
-        return [self._text_at(place) for place in places]
+            texts = batch.said()
+        else:
+            self._keep_batch()
+            texts = [self._text_at(place) for place in places]
+        seqs, labels, *shares, revisions = fresh.numbers("seq", "label", "probability", "novelty", "revision")
+        ids = [name if name is None or name.__class__ is str else str(name) for name in fresh.ids()]
+        of_record = seqs, ids, fresh.of(POSITION), fresh.times(), texts, fresh.of(KEPT)
+        return [*zip(*of_record, labels, labels, *shares, revisions, fresh.templates(), strict=True)]
 
     # ---------------------------------------------------------------- written
 

@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 import msgspec
 
 from streamdp.records import Event
-from streamdp.records.brief import NOTHING, Brief
 
 DAY = 86_400.0
 """Seconds."""
@@ -30,56 +29,14 @@ TOGETHER = 50
 _encode = msgspec.json.Encoder().encode
 
 
-class Row(NamedTuple):
-    """A row of ``records``, in the order of its columns."""
+Row = tuple[
+    int, str | None, str | None, float | None, str, str | None, int, int, float, float, int, str | None
+]
+"""A row of ``records``, in the order of its columns: seq, id, position, time, text, fields, label, first
+label, probability, novelty, revision, template."""
 
-    seq: int
-    id: str | None
-    position: str
-    time: float | None
-    text: str
-    fields: str | None
-    label: int
-    first_label: int
-    probability: float
-    novelty: float
-    revision: int
-    template: str | None
-
-
-def row_of(line: Brief, text: str) -> Row:
-    """The row of an answer to a record that says so."""
-    name, label, kept = line.id, line.cluster, line.keep
-    cells = (
-        line.seq,
-        name if name is None or name.__class__ is str else str(name),
-        str(line.position, "utf-8"),
-        line.time,
-        text,
-        None if kept is NOTHING else str(kept, "utf-8"),
-        label,
-        label,
-        line.probability,
-        line.novelty,
-        line.revision,
-        line.template,
-    )
-    return tuple.__new__(Row, cells)  # a third of the time of Row(...)
-
-
-class Revision(NamedTuple):
-    """A later answer to a record."""
-
-    seq: int
-    revision: int
-    label: int
-    probability: float
-    template: str | None
-
-
-def revision_of(line: Brief) -> Revision:
-    """What a later answer to a record changes."""
-    return Revision(line.seq, line.revision, line.cluster, line.probability, line.template)
+Revision = tuple[int, int, int, float, str | None]
+"""A later answer to a record: seq, revision, label, probability, template."""
 
 
 class Corrected(NamedTuple):
@@ -113,7 +70,7 @@ class Bounds(NamedTuple):
         return self.days is None and self.rows is None
 
 
-_PLACES = f"({', '.join('?' * len(Row._fields))})"
+_PLACES = f"({', '.join('?' * 12)})"
 _ADD_ONE = f"INSERT INTO records VALUES {_PLACES}"  # noqa: S608
 _ADD_MANY = f"{_ADD_ONE}{f', {_PLACES}' * (TOGETHER - 1)}"
 _INTO_STORIES = "INSERT INTO stories (label, size, began, last, first_seq, last_seq)"
@@ -155,10 +112,10 @@ class Tables:
         if self._search and rows:
             self._store.execute(
                 "INSERT INTO records_text (rowid, text) SELECT seq, text FROM records WHERE seq >= ?",
-                (rows[0].seq,),
+                rows[0][:1],
             )
         if self._revisions:
-            first = [(row.seq, row.revision, row.label, row.probability) for row in rows]
+            first = [(row[0], row[10], row[6], row[8]) for row in rows]
             run("INSERT INTO answers VALUES (?, ?, ?, ?)", [*first, *(each[:4] for each in revisions)])
         counts = _counted(rows)
         left = self._revise(revisions, counts)
@@ -243,8 +200,8 @@ class Tables:
         self, rows: Sequence[Row], revisions: Sequence[Revision], events: Sequence[tuple[Event, int]]
     ) -> None:
         """Keep the rows that these will change as they are."""
-        seqs = [row.seq for row in rows] + [each.seq for each in revisions]
-        labels = {row.label for row in rows} | {each.label for each in revisions}
+        seqs = [row[0] for row in rows] + [each[0] for each in revisions]
+        labels = {row[6] for row in rows} | {each[2] for each in revisions}
         labels |= {event.cluster for event, _ in events}
         for seq in seqs:
             found = self._store.execute("SELECT label FROM records WHERE seq = ?", (seq,)).fetchone()
