@@ -7,7 +7,7 @@ stream's, of a beam or of log lines.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 
@@ -22,12 +22,12 @@ from streamdp.encode.embedding import load_embedding
 from streamdp.encode.encoders import Encoder, check_order, order_of, tokenizer_of
 from streamdp.encode.order import Lateness, Ready, ReorderBuffer, placed
 from streamdp.encode.rows import Rows
+from streamdp.ledger.samples import text_of
 from streamdp.likelihoods.base import Likelihood, Moments
 from streamdp.lines.holes import Past
 from streamdp.priors.base import Prior
 from streamdp.records import Answers, Assignment, Event, Kind, Lines, Record, Reject, Value, all_plain
 from streamdp.records.columns import Columns
-from streamdp.records.erased import Erased
 from streamdp.records.frames import rows_of
 from streamdp.settings import Settings
 from streamdp.settings.blueprint import Blueprint
@@ -38,7 +38,6 @@ from streamdp.state.stamp import checked, stamped
 from streamdp.story.story import Stories
 from streamdp.streams.beam import BeamStream
 from streamdp.streams.corrections import Corrections
-from streamdp.streams.erasing import erase
 from streamdp.streams.front import receive
 from streamdp.streams.stream import Stream
 from streamdp.streams.templates import TemplateStream
@@ -47,6 +46,21 @@ from streamdp.threads import OneThreadAtATime
 
 if TYPE_CHECKING:
     from streamdp.offline.task import Stream as Refinable
+
+
+_IN_CLEAR = (
+    ("order", "heap"),
+    ("order", "leaps"),
+    ("pending",),
+    ("strays",),
+    ("announced", "undecided"),
+    ("announced", "ended"),
+    ("announced", "ledger", "samples"),
+    ("stories", "titles"),
+    ("corrections", "held"),
+    ("templates", "history", "plain"),
+)
+"""Where a state has words of records, and ids."""
 
 
 class Engine(OneThreadAtATime, but=("advance", "score", "search")):
@@ -172,9 +186,39 @@ class Engine(OneThreadAtATime, but=("advance", "score", "search")):
         self._stream.correct_at(correction, self.seq if at is None else at, answers, check=check)
         return answers
 
-    def erase(self, gone: Erased) -> Erased:
-        """Erase records: what they say, and their ids; counts stay. Returns all that is known of them."""
-        return erase(self._stream, gone)
+    # ---------------------------------------------------------------- in clear
+
+    def in_clear(self) -> Iterator[dict[str, Any]]:
+        """What it holds of records in clear: id, number, position, kept fields, text, as far as known."""
+        stream = self._stream
+        for answer in self.open_answers():
+            yield msgspec.to_builtins(answer)
+        for record in stream.waiting_records():
+            text = text_of(record, self.settings.texts)
+            yield {"id": record.id, "position": record.position, "keep": record.keep, "text": text}
+        yield from ({"seq": seq, "text": text} for seq, _, text, _ in self.spoken())
+        yield from ({"seq": title.seq, "text": title.text} for title in stream.memory.titles.all())
+
+    def forget(
+        self, seqs: Collection[int], texts: Collection[str]
+    ) -> tuple[Collection[str], Collection[str]]:
+        """Let go of what records say, known by their numbers and these texts, but for what is in clear.
+
+        Counts stay. Returns what else they alone are known to have: templates, and words.
+        """
+        self._stream.announcer.ledger.confidence.forget(seqs)
+        return self._stream.forget(seqs, texts)
+
+    def rewritten(self, left_of: Callable[[Any], Any]) -> bytes:
+        """As :meth:`dumps`, with what is left of each thing that it holds in clear."""
+        stored = msgspec.msgpack.decode(self.dumps())
+        for *path, name in _IN_CLEAR:
+            within = stored
+            for each in path:
+                within = within.get(each) or {}
+            if name in within:
+                within[name] = left_of(within[name])
+        return msgspec.msgpack.encode(stored)
 
     # ---------------------------------------------------------------- what it holds
 

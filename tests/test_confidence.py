@@ -21,7 +21,6 @@ from streamdp.kernels.sound import UnsoundError
 from streamdp.ledger import confidence
 from streamdp.ledger.confidence import FADE, LEAST, USUAL, WEIGHT, Confidence
 from streamdp.records import Assignment, Record
-from streamdp.records.erased import Erased
 from streamdp.settings import Settings
 from streamdp.state.corrections import Correction
 
@@ -166,7 +165,7 @@ def test_a_moved_record_is_judged_by_where_it_was() -> None:
     assert held.class_of(7) == "a"
     held.lift(1)
     assert held.labels == 3
-    held.erase([0, 1, 2])
+    held.forget([0, 1, 2])
     assert np.isnan(held.told(7, 1.0)).all()
 
 
@@ -181,12 +180,12 @@ def test_old_labels_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
     assert held.class_of(1) == "b"
 
 
-def test_classes_of_erased_records_are_forgotten() -> None:
+def test_classes_of_records_are_forgotten_with_them() -> None:
     settings = Settings(truth_field="class")
     engine = Engine(settings)
     feed(engine, classed(texts(60, 2), every=1))
     before = engine.dumps()
-    engine.erase(Erased(seqs=set(range(60))))
+    engine.forget(set(range(60)), ())
     assert len(engine.dumps()) < len(before)
     told = feed(engine, classed(texts(90, 2), every=1)[60:61])
     assert said(told.first()) == [None]

@@ -16,7 +16,7 @@ import msgspec
 import pytest
 from commands import call, fail, parsed, start, succeed, wait_for, write_headlines
 from serving import Served
-from streamdp_connectors.store import erase as stores
+from streamdp_connectors.store import rewrite as stores
 
 from streamdp.alerts.outbox import Outbox, Told
 from streamdp.state.snapshot import newest

@@ -52,7 +52,7 @@ def killed_at(number: int, *functions: tuple[Any, str]) -> Callable[[pytest.Monk
 
 
 def test_a_start_that_was_cut_off_anywhere_is_gone_on_with(tmp_path: Path) -> None:
-    places = (os, "fsync"), (os, "rename"), (os, "replace"), (sink, "Tables"), (schema, "upgrade")
+    places = (os, "fsync"), (os, "rename"), (os, "replace"), (sink, "Tables"), (schema, "refuse_programs")
     for number in range(1, 100):
         folder = tmp_path / str(number)
         folder.mkdir()

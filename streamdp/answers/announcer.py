@@ -18,7 +18,6 @@ from streamdp.kernels.sound import require
 from streamdp.ledger.ledger import Ledger
 from streamdp.records import Assignment, Event, Final, Lines, Record
 from streamdp.records.columns import Columns
-from streamdp.records.erased import Erased
 from streamdp.settings import Settings
 from streamdp.settings.memory import Shares
 from streamdp.state.corrections import Correction
@@ -162,21 +161,6 @@ class Announcer:
     ) -> list[Assignment]:
         links = rows["link"].tolist() if self.linked else repeat(-1)
         return assignments(rows, numbers, records, first, links=links)
-
-    def erase(self, gone: Erased) -> None:
-        """Let go of what records say that are erased; answers to them may still be revised."""
-        held = self.undecided
-        nothing: dict[str, Any] = {"id": None, "keep": msgspec.UNSET, "params": msgspec.UNSET}
-        for seq in gone.seqs & held.keys():
-            answer = msgspec.structs.replace(held[seq], **nothing)
-            if isinstance(answer.template, str) and gone.said(answer.template):
-                answer = msgspec.structs.replace(answer, template="")
-            held[seq] = answer
-        self._open = self._opened([*held.values()], self.final, self.closed)
-        self.ledger.erase(gone.seqs)
-        ended = [msgspec.convert(gone.scrubbed(msgspec.to_builtins(event)), Event) for event in self.ended]
-        self.ended.clear()
-        self.ended.extend(ended)
 
     def dump(self) -> dict[str, Any]:
         """What is remembered, as plain values."""

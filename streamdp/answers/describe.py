@@ -14,7 +14,7 @@ from streamdp.beam.data.pool import CLOSED
 from streamdp.beam.data.state import Output
 from streamdp.beam.search import BeamSearch
 from streamdp.encode.batch import Batch
-from streamdp.encode.vocabulary import is_erased
+from streamdp.encode.vocabulary import is_nameless
 from streamdp.ledger.samples import Samples
 from streamdp.likelihoods import VectorFamily
 from streamdp.likelihoods.categorical import FIELD, FieldsLearned
@@ -120,7 +120,7 @@ def events_of(
             mean = search.likelihood.centre(out.event_rows[e]).tolist()
         elif words is not None:
             pairs = zip(out.event_words[e].tolist(), out.event_counts[e].tolist(), strict=True)
-            top = [(words[w] or "", n) for w, n in pairs if w >= 0 and not is_erased(words[w])]
+            top = [(words[w] or "", n) for w, n in pairs if w >= 0 and not is_nameless(words[w])]
         found.append(
             Event(
                 event=KINDS[int(row["kind"])],
@@ -154,7 +154,7 @@ def top_words(search: BeamSearch, slot: int, words: Sequence[str | None]) -> lis
     else:
         telling = counts * np.log((1.0 + pool.counters.open) / np.maximum(lists["length"], 1))
     best = np.lexsort((np.arange(n), -telling))[: min(TOP, np.count_nonzero(telling > -np.inf))]
-    return [(words[own[i]] or "", int(counts[i])) for i in best if not is_erased(words[own[i]])]
+    return [(words[own[i]] or "", int(counts[i])) for i in best if not is_nameless(words[own[i]])]
 
 
 def summarise(
@@ -270,7 +270,7 @@ def candidates(
         new, speaking = j == len(slots), list[tuple[str, float]]()
         for i in [] if new else np.argsort(-gains[:, column], kind="stable")[:TELLING].tolist():
             name = names[i]
-            if name is not None and not is_erased(name) and gains[i, column] > 0.0:
+            if name is not None and not is_nameless(name) and gains[i, column] > 0.0:
                 speaking.append((name, round(float(gains[i, column]), 2)))
         label = -1 if new else int(labels[j])
         found.append(Candidate(cluster=label, probability=round(float(shares[j]), 6), words=speaking))

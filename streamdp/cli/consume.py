@@ -89,7 +89,7 @@ class Run:
             shared = input.topic is not None and not self.frozen
             held = hold(outputs.state) if shared and hold is not None else None
             self.folder = StateFolder(outputs.state, settings.snapshot_keep, held)
-        self.erased, self.silences = ErasedFile(outputs.state), list[object]()
+        self.refused, self.silences = ErasedFile(outputs.state), list[object]()
         resumed = self._resume(written, outputs, before)
         warn_of_memory(self.settings)
         self.engine.stage = watch.stages.enter
@@ -193,7 +193,7 @@ class Run:
             self.corrector.look()
         if self._was_silent():
             self._answer(self.engine.flush)
-        records = self.erased.without(self.reader.batch(self.most, WAIT))
+        records = self.refused.without(self.reader.batch(self.most, WAIT))
         if records:
             self.heard_at = began = time.monotonic()
             self.watch.taken(records)

@@ -5,16 +5,16 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
-from streamdp_connectors.files import erase as files
+from streamdp_connectors.files import rewrite as files
 from streamdp_connectors.files.resume import Left, edges, is_what_was_left
-from streamdp_connectors.journal import erase as journals
+from streamdp_connectors.journal import rewrite as journals
 from streamdp_connectors.journal.segments import is_journal, segments
-from streamdp_connectors.store import erase as stores
+from streamdp_connectors.store import rewrite as stores
 
 from streamdp.cli.errors import say, warn
 from streamdp.cli.reading import format_of
@@ -27,7 +27,7 @@ from streamdp.reports.source import settings_of
 from streamdp.safe_files import lock, open_regular, written_anew
 from streamdp.settings.schema import Classes
 from streamdp.state import claim
-from streamdp.state.corrections import CorrectionsFile
+from streamdp.state.corrections import NAME as CORRECTIONS
 from streamdp.state.erasing import FRESH, ErasedFile, Plan
 from streamdp.state.kept_rows import NAMES as KEPT
 from streamdp.state.snapshot import ERASING, SUFFIX, Header, StateFolder, newest_taken, pack, snapshots
@@ -63,8 +63,9 @@ class Places:
             else:
                 what = "is no folder of a state, no store, and no output of streamdp"
                 raise EraseError(f"{path}: {what}", Exit.BAD_DATA)
-        if self.state is not None:  # rejects, and messages
-            self.files += [path for path in sorted(self.state.glob("*.jsonl")) if path.is_file()]
+        if self.state is not None:  # rejects, messages, corrections by hand
+            found = [*sorted(self.state.glob("*.jsonl")), self.state / CORRECTIONS]
+            self.files += [path for path in found if path.is_file()]
         self.files = list(dict.fromkeys(path.resolve() for path in self.files))
 
     @property
@@ -94,16 +95,23 @@ class Places:
         inside = self.state is not None and Path(os.path.realpath(self.state)) in path.parents
         return inside or path in self.files
 
-    def look(self, gone: Erased, text_field: str) -> Erased:
-        """What all of them know of records; of each ids, numbers and texts."""
+    def look(self, gone: Erased) -> Erased:
+        """What all of them know of records."""
         for _ in range(2):  # what one knows tells another what to look for
             for path in self.files:
-                gone = files.found_in(path, gone)
+                gone = _met(gone, files.rows(path))
             for path in self.stores:
-                gone = stores.found_in(str(path), gone)
+                gone = _met(gone, stores.rows(str(path), gone.ids, gone.seqs, every=bool(gone.where)))
             if self.journal is not None:
-                gone = journals.found_in(self.journal, gone, text_field)
+                gone = _met(gone, journals.rows(self.journal))
         return gone
+
+
+def _met(gone: Erased, rows: Iterable[dict[str, Any]]) -> Erased:
+    """What is known of records, with what rows say of them."""
+    for row in rows:
+        gone = gone.met(row)
+    return gone
 
 
 def _rotated(path: Path) -> list[Path]:
@@ -145,7 +153,7 @@ def erase(paths: Sequence[str], meant: Erased, classes: Classes) -> int:
             state = _State(places, classes)
         asked = meant.ids
         gone = meant if state is None else state.before(meant)
-        gone = places.look(gone, "text" if state is None else state.engine.settings.text_field)
+        gone = places.look(gone)
         gone = gone if state is None else state.look(gone)
         unknown = sorted(asked - gone.seen)
         if state is not None:
@@ -202,7 +210,7 @@ def _locked(path: Path) -> int:
 def _carry_out(places: Places, gone: Erased, plan: Plan, done: list[str]) -> None:
     """Change the stores, and put new files in the places of the old ones; again is harmless."""
     for path in places.stores:
-        done.append(f"{_shown(path)} ({counted(stores.erase(str(path), gone), 'row')})")
+        done.append(f"{_shown(path)} ({counted(stores.rewrite(str(path), gone.seqs, gone.scrubbed), 'row')})")
     state = places.state
     outside = [name for name in plan.files or () if not places.has(name)]
     if outside:
@@ -224,7 +232,7 @@ def _carry_out(places: Places, gone: Erased, plan: Plan, done: list[str]) -> Non
 
 def _rewrite(path: Path, gone: Erased, done: list[str], places: Sequence[int] = ()) -> dict[int, int] | None:
     """Write a file of lines anew; where places are in it, None where it stays as it is."""
-    found = files.rewrite(path, _fresh(path), gone, places)
+    found = files.rewrite(path, _fresh(path), gone.scrubbed, gone.torn, places)
     if found.lines:
         done.append(f"{_shown(path)} ({counted(found.lines, 'line')})")
     return found.places if found.lines else None
@@ -242,7 +250,6 @@ class _State:
         self.folder, self.places = places.state, places
         self.plan = Plan.found(self.folder)
         self._fresh_body = b""
-        self._numbers: dict[str, int] = {}
         sign = claim.newest(self.folder)
         if sign is not None and sign.owner is not None and not sign.owner.ended:
             what = "was left by a run that did not end: let it go on, and stop it, before anything is erased"
@@ -271,24 +278,22 @@ class _State:
         erased = ErasedFile(self.folder)
         settings = self.engine.settings
         lines = format_of(settings, str(self.header.positions.get("file"))) in ("text", "log")
-        meant = msgspec.structs.replace(meant, id_field="" if lines else settings.id_field)
+        fields = {"id_field": "" if lines else settings.id_field, "text_field": settings.text_field}
+        meant = msgspec.structs.replace(meant, **fields)
         meant = meant.with_more(ids=[name for name in meant.ids if erased.holds(name)])
         if self.plan is None:
             return meant
         gone = self.plan.gone
         meant = meant.with_more(gone.seen, gone.seqs, gone.texts, gone.words)
-        return msgspec.structs.replace(meant, places=gone.places)
+        return msgspec.structs.replace(meant, places=gone.places, numbers=gone.numbers)
 
     def look(self, gone: Erased) -> Erased:
         """What the state knows of the records, as which it is without them from now on."""
-        for answer in self.engine.open_answers():
-            if gone.named(answer.id) or answer.seq in gone.seqs or gone.meant(answer.keep or None):
-                ids = [str(answer.id)] if answer.id is not None else []
-                gone = gone.with_more(ids=ids, seqs=[answer.seq], places=[answer.position])
-                self._numbers |= {} if answer.id is None else {str(answer.id): answer.seq}
-        gone = self.engine.erase(gone)
-        self._fresh_body = self.engine.dumps()
-        Engine.loads(self._fresh_body, self.engine.settings)  # what is not sound replaces nothing
+        gone = _met(gone, self.engine.in_clear())
+        templates, words = self.engine.forget(gone.seqs, gone.texts)
+        gone = gone.with_more(texts=templates, words=words)
+        left = self.engine.rewritten(gone.scrubbed)
+        self._fresh_body = Engine.loads(left, self.engine.settings).dumps()  # what is sound, or nothing
         return gone
 
     def prepare(self, gone: Erased, done: list[str]) -> Plan:
@@ -310,14 +315,9 @@ class _State:
         if self.places.journal is not None:
             for segment in segments(self.places.journal):
                 path = segment.path
-                if count := journals.rewrite(segment, _fresh(path), gone):
+                if count := journals.rewrite(segment, _fresh(path), gone.scrubbed):
                     fresh.append(str(path))
                     done.append(f"{_shown(path)} ({counted(count, 'record')})")
-        corrections = CorrectionsFile(self.folder)
-        if (lines := corrections.scrubbed(gone, self._numbers)) is not None:
-            with written_anew(_fresh(corrections.path)) as file:
-                file.write(lines)
-            fresh.append(str(corrections.path))
         if "store" in outputs:
             waiting = outputs["store"]["waiting"]
             held = [pair for pair in waiting if pair[0] not in gone.places]

@@ -108,7 +108,7 @@ class DoorWatch(Watch):
         decoder = decoder_of(run.settings, format_of(run.settings, None))
         self._read = (lambda record: None) if of_text else reader_of(decoder)
         call = self._live.page.hub.call
-        self._door = Door(run.journal, self._read, stored.answers, call, self._within, run.erased.holds)
+        self._door = Door(run.journal, self._read, stored.answers, call, self._within, run.refused.why)
         run.hindered = self._hinder
         self._end = run.journal.records
         self._from = _held(run.source.positions()["line"], run.sinks.store.waiting)

@@ -7,7 +7,6 @@ import heapq
 import itertools
 import math
 import statistics
-from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -296,14 +295,6 @@ class ReorderBuffer:
             self._place(record, ready)
         self.leaps = []
 
-    def erase(self, gone: Callable[[Record], bool]) -> None:
-        """Let go of records that are held back."""
-        for waiting in (self.heap, self.leaps):
-            left = [each for each in waiting if not gone(each[2])]
-            self.bytes -= sum(size_of(each[2]) for each in waiting) - sum(size_of(each[2]) for each in left)
-            waiting[:] = left
-        heapq.heapify(self.heap)
-
     @property
     def held(self) -> int:
         """Records held back."""
@@ -325,6 +316,7 @@ class ReorderBuffer:
             waiting = [(time, number, load_record(record)) for time, number, record in stored[name]]
             setattr(self, name, waiting)
             self.bytes += sum(size_of(record) for _, _, record in waiting)
+        heapq.heapify(self.heap)  # of which some may have been let go
 
 
 class Lateness:

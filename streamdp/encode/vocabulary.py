@@ -34,8 +34,8 @@ _HASH = 16  # bytes
 AROUND = 256
 """Bytes that a word counts for beside its letters."""
 
-ERASED = "~erased-"
-"""How the names of words begin that were erased; no word of a text begins so."""
+NAMELESS = "~nameless-"
+"""How words begin whose names were struck; no word of a text begins so."""
 
 
 class Vocabulary:
@@ -148,14 +148,14 @@ class Vocabulary:
         self.evicted += len(gone)
         return gone
 
-    def erase(self, numbers: Iterable[int]) -> list[str]:
+    def strike(self, numbers: Iterable[int]) -> list[str]:
         """Forget what these words are; they stay what was counted. Returns them."""
         gone = [number for number in numbers if number >= self.fixed and self.words[number] is not None]
-        gone = [number for number in gone if not is_erased(self.words[number])]
+        gone = [number for number in gone if not is_nameless(self.words[number])]
         strike(self.spelling, np.array(gone, np.int64))
         found = []
         for number in gone:
-            word, name = str(self.words[number]), f"{ERASED}{number}"
+            word, name = str(self.words[number]), f"{NAMELESS}{number}"
             del self.ids[word]
             self.size += len(name) - len(letters_of(word))
             self.words[number], self.ids[name] = name, number
@@ -206,9 +206,9 @@ def letters_of(text: str) -> bytes:
     return text.encode("utf-8", "surrogatepass")
 
 
-def is_erased(word: str | None) -> bool:
-    """Whether this is the name of a word that was erased."""
-    return word is not None and word.startswith(ERASED)
+def is_nameless(word: str | None) -> bool:
+    """Whether it is not known any more what this word is."""
+    return word is not None and word.startswith(NAMELESS)
 
 
 def short(word: str, longest: int = LONGEST) -> str:

@@ -147,7 +147,7 @@ class Confidence:
             self._cells[:, _cell(classes, probability)] += 1.0, name == _majority(classes)[0]
         self._remember(seq, _Known(cluster, name, by))
         if len(self._known) > LABELS:
-            self._forget([next(iter(self._known))])
+            self.forget([next(iter(self._known))])
 
     def class_of(self, cluster: int) -> str:
         """The class of most labels of a cluster; one of its own where it has none."""
@@ -167,11 +167,7 @@ class Confidence:
 
     def lift(self, number: int) -> None:
         """A correction is no longer in force."""
-        self._forget([seq for seq, known in self._known.items() if number and known.by == number])
-
-    def erase(self, seqs: Iterable[int]) -> None:
-        """Forget the classes of these records."""
-        self._forget([seq for seq in seqs if seq in self._known])
+        self.forget([seq for seq, known in self._known.items() if number and known.by == number])
 
     def _revise(self, revision: Any) -> tuple[float, float]:
         cluster = int(revision["label"])
@@ -182,8 +178,9 @@ class Confidence:
         self._known[seq] = known
         self._classes.setdefault(known.cluster, Counter())[known.name] += 1
 
-    def _forget(self, seqs: Iterable[int]) -> None:
-        for seq in seqs:
+    def forget(self, seqs: Iterable[int]) -> None:
+        """Forget the classes of these records."""
+        for seq in self._known.keys() & set(seqs):
             self._uncount(self._known.pop(seq))
 
     def _uncount(self, known: _Known) -> None:

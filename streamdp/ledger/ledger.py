@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -165,11 +165,6 @@ class Ledger:
         """The answers to these records were revised."""
         given = np.array(seqs, np.int64)
         self.table.records["revised"][given[given >= self.seq - self.size] % self.size] = 1
-
-    def erase(self, seqs: Collection[int]) -> None:
-        """Let go of what records say, and of which class they are."""
-        self.samples.erase(seqs)
-        self.confidence.erase(seqs)
 
     def rename(self, labels: np.ndarray) -> None:
         """All records have new labels; ``labels`` are those of all records so far."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -195,13 +195,6 @@ class Samples:
                 self.extend([(after, sample)])
                 return
 
-    def erase(self, seqs: Collection[int]) -> None:
-        """Let go of these records."""
-        for label, held in list(self._held.items()):
-            held[:] = [sample for sample in held if sample[0] not in seqs]
-            if not held:
-                del self._held[label]
-
     def unite(self, before: int, after: int) -> None:
         """All records of a label have another now."""
         self.extend((after, sample) for sample in self._held.pop(before, ()))
@@ -221,7 +214,8 @@ class Samples:
             require(type(label) is int and 1 <= len(held) <= 3, "samples of a cluster")
             for sample in held:
                 require(list(map(type, sample)) == [int, float, str], "a sample of another type")
-        self._held = found
+        said = ((label, [sample for sample in held if sample[2]]) for label, held in found.items())
+        self._held = OrderedDict((label, held) for label, held in said if held)
 
 
 def shown(said: Text) -> str:

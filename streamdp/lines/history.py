@@ -7,7 +7,6 @@ lines at first. What is oldest is forgotten where there is too much of it.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -263,12 +262,6 @@ class History:
         self.seen = self.seen._replace(values=put)
 
     # ---------------------------------------------------------------- state
-
-    def erase(self, said: Callable[[str], bool]) -> None:
-        """Let go of lines among those that are remembered."""
-        for label, around in list(self.first.items()):
-            self.first[label] = Around(*("" if said(line) else line for line in around))
-        self._latest = "" if said(self._latest) else self._latest
 
     def dump(self) -> tuple[dict[str, Any], dict[str, Any]]:
         """All of it: plain values, and arrays."""

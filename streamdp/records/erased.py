@@ -28,6 +28,15 @@ _OWN = ("keep", "params", "text", "texts", "fields", "data", "data_base64", "det
 _NAMED = ("ids", "records")
 """Lists of ids of records."""
 
+_PLACE = ("file", "line")
+"""What of a position says where a record stands that came by itself."""
+
+_KINDS = ("event", "ended")
+"""What is no text of anybody's."""
+
+_OF_ONE = ("words", "mean", "keywords")
+"""What of a story of one record, and of an event of it, is that record's own."""
+
 _ESCAPED = re.compile(r"(?:\\u[0-9a-fA-F]{4}|\\[^u])+")
 """Characters as JSON may write them."""
 
@@ -47,12 +56,14 @@ class Erased(msgspec.Struct, frozen=True, kw_only=True):
         Words that no other record has.
     where
         Fields and the values that they have in such records, and in no others.
-    id_field
-        The field of the id, in records as they came; empty where these are lines of text, without ids.
+    id_field, text_field
+        The fields of the id and of the text, in records as they came; no id where these are lines of text.
     seen
         Those of the ids that were met.
     places
         Their positions, as JSON.
+    numbers
+        Their numbers, as far as they are known, by their ids.
 
     Examples
     --------
@@ -70,8 +81,38 @@ class Erased(msgspec.Struct, frozen=True, kw_only=True):
     words: frozenset[str] = frozenset()
     where: tuple[tuple[str, str], ...] = ()
     id_field: str = "id"
+    text_field: str = "text"
     seen: frozenset[str] = frozenset()
     places: frozenset[str] = frozenset()
+    numbers: dict[str, int] = {}
+
+    def met(self, row: Mapping[str, Any]) -> Erased:
+        """The same, and more is known of it, if a row of what is kept is of one of them.
+
+        A row says of a record what is known there: its ``id``, ``seq``, ``position``, kept fields (``keep``),
+        ``text``; or it has it as it came (``data``).
+        """
+        if "data" in row or "data_base64" in row:
+            return self._met_as_it_came(row)
+        name, seq, kept = row.get("id"), row.get("seq"), row.get("keep") or {}
+        if not (self.named(name) or seq in self.seqs or self.meant(kept)):
+            return self
+        texts = [str(row.get("text", "")), *(texts_of(kept.values()) if kept else [])]
+        place = row.get("position") or {}
+        places = [place, {each: place[each] for each in _PLACE if each in place}] if place else []
+        found = self.with_more(() if name is None else [id_text(name)], () if seq is None else [seq], texts)
+        numbers = {} if name is None or seq is None else {id_text(name): seq}
+        return msgspec.structs.replace(
+            found, numbers=self.numbers | numbers, places=self.places | set(map(place_of, places))
+        )
+
+    def _met_as_it_came(self, row: Mapping[str, Any]) -> Erased:
+        data = refused_data(row)
+        ids = self.ids_of(data)
+        if ids is None and not self._stands_at(row):
+            return self
+        text = (_fields_of(data) or {}).get(self.text_field)
+        return self.with_more(ids or (), texts=[text] if isinstance(text, str) else ())
 
     def with_more(
         self,
@@ -79,9 +120,8 @@ class Erased(msgspec.Struct, frozen=True, kw_only=True):
         seqs: Iterable[int] = (),
         texts: Iterable[str] = (),
         words: Iterable[str] = (),
-        places: Iterable[Mapping[str, Any]] = (),
     ) -> Erased:
-        """The same, and more of it is known: ids that were met, numbers, texts, words, positions."""
+        """The same, and more of it is known: ids that were met, numbers, texts, words."""
         lines = (" ".join(text.split()) for text in texts)
         return msgspec.structs.replace(
             self,
@@ -90,16 +130,11 @@ class Erased(msgspec.Struct, frozen=True, kw_only=True):
             seqs=self.seqs | set(seqs),
             texts=self.texts | {line for line in lines if line},
             words=self.words | set(words),
-            places=self.places | set(map(place_of, places)),
         )
 
     def named(self, name: object) -> bool:
         """Whether this is the id of one of them."""
         return name is not None and id_text(name) in self.ids
-
-    def words_left(self, words: str | None) -> str | None:
-        """Words, separated by blanks, without those that only they had."""
-        return words and " ".join(word for word in words.split() if word not in self.words)
 
     def meant(self, fields: Mapping[str, Any] | None) -> bool:
         """Whether a record with these fields is one of them, by what its fields hold."""
@@ -143,7 +178,8 @@ class Erased(msgspec.Struct, frozen=True, kw_only=True):
         if isinstance(value, str):
             return "" if self.said(value) else value
         if isinstance(value, list):
-            left = [self.scrubbed(each) for each in value if not self._is_own_word(each)]
+            others = (each for each in value if not self._is_own(each))
+            left = [each if _is_word(each) else self.scrubbed(each) for each in others]
             same = len(left) == len(value) and all(a is b for a, b in zip(left, value, strict=True))
             return value if same else left
         if isinstance(value, dict):
@@ -152,32 +188,81 @@ class Erased(msgspec.Struct, frozen=True, kw_only=True):
             return value if same else left_of
         return value
 
-    def _is_own_word(self, value: Any) -> bool:
-        """Whether this is a word with a count, which only they have."""
-        return isinstance(value, list | tuple) and len(value) == 2 and value[0] in self.words
+    def torn(self, data: bytes) -> bytes:
+        """What is left of a line that is not whole."""
+        return b"" if self.came_as(data) or self.said(data.decode("utf-8", "replace")) else data
+
+    def _is_own(self, row: Any) -> bool:
+        """Whether only they have this row of a list: a word with a count, or a record that waits."""
+        if isinstance(row, list) and row and isinstance(last := row[-1], dict) and "value" in last:
+            return self.named(last.get("id")) or self.meant(last.get("keep"))
+        return _is_word(row) and row[0] in self.words
+
+    def _stands_at(self, row: Mapping[str, Any]) -> bool:
+        """Whether a record as it came, which was not refused, is one of them by its position."""
+        return "reason" not in row and place_of(row["position"]) in self.places
 
     def _left_of(self, value: dict[str, Any]) -> dict[str, Any]:
-        if "reason" in value and ("data" in value or "data_base64" in value):
-            own = self.came_as(refused_data(value))
-            return {name: value[name] for name in ("position", "reason")} if own else value
-        answer = "cluster" in value and "position" in value
+        if "position" in value and ("data" in value or "data_base64" in value):
+            return self._left_of_data(value)
+        if "what" in value:
+            return self._left_of_correction(value)
+        answer = "position" in value and ("cluster" in value or "label" in value)
         name_of = "record" if "alert" in value else "id"
         own = self.named(value.get(name_of)) or (answer and value.get("seq") in self.seqs)
         if answer and not own:
             return value
         left: dict[str, Any] = {}
-        first = "event" in value and value.get("seq") in self.seqs and value.get("size") in (0, 1)
+        seq = value.get("seq" if "event" in value else "first_seq")
+        first = seq in self.seqs and value.get("size") in (0, 1)
         for name, part in value.items():
             if own and name in _OWN:
                 continue
-            if (own and name == name_of) or (first and name in ("words", "mean")):  # those of the one record
+            if (own and name == name_of) or (first and name in _OF_ONE):
                 left[name] = None
             elif name in _NAMED and isinstance(part, list):
                 others = [each for each in part if not self.named(each)]
                 left[name] = self.scrubbed(part if len(others) == len(part) else others)
+            elif name == "keywords" and part:
+                spoken = " ".join(word for word in part.split() if word not in self.words)
+                left[name] = self.scrubbed(part if spoken == part else spoken)
+            elif name in _KINDS:
+                left[name] = part
             else:
                 left[name] = self.scrubbed(part)
         return left
+
+    def _left_of_data(self, value: dict[str, Any]) -> dict[str, Any]:
+        """What is left of a reject; or of a record as it came, in whose place stands what could be none."""
+        data = refused_data(value)
+        if not self.came_as(data) and not self._stands_at(value):
+            return value
+        if "reason" in value:
+            return {name: value[name] for name in ("position", "reason")}
+        nothing = b"{}" if self.id_field and data.startswith(b"{") else b""
+        return value if data == nothing else value | {"data": nothing}
+
+    def _left_of_correction(self, value: dict[str, Any]) -> dict[str, Any]:
+        """A correction by hand, with the numbers of these records in the place of their ids."""
+        left, title = dict(value), value.get("title")
+        gone = [name for name in value.get("ids", ()) if self.named(name)]
+        if gone:
+            seqs = [self.numbers[name] for name in gone if name in self.numbers]
+            rest = [name for name in value["ids"] if name not in gone]
+            rest += ["erased" for name in gone if name not in self.numbers]
+            left |= {"ids": rest, "seqs": [*value.get("seqs", ()), *seqs]}
+            left = {name: part for name, part in left.items() if part != []}
+        if "records" in value:  # in a store, where numbers are numbers of records
+            others = [name for name in value["records"] if isinstance(name, int) or not self.named(name)]
+            left["records"] = others if len(others) < len(value["records"]) else value["records"]
+        if title is not None and self.said(title):
+            left["title"] = "(erased)"
+        return left
+
+
+def _is_word(row: Any) -> bool:
+    """Whether this is a word with a number."""
+    return isinstance(row, list) and len(row) == 2 and isinstance(row[0], str) and not isinstance(row[1], str)
 
 
 def place_of(position: Mapping[str, Any]) -> str:
@@ -186,8 +271,10 @@ def place_of(position: Mapping[str, Any]) -> str:
 
 
 def refused_data(reject: Mapping[str, Any]) -> bytes:
-    """The bytes that a line of a file of rejects has."""
+    """A record as it came, or the bytes that a line of a file of rejects has of it."""
     data = reject.get("data")
+    if isinstance(data, bytes):
+        return data
     return base64.b64decode(reject.get("data_base64", "")) if data is None else str(data).encode()
 
 

@@ -27,7 +27,6 @@ from streamdp.records import Raw, Record
 from streamdp.records.columns import Columns
 from streamdp.serve.bodies import SMALL
 from streamdp.serve.told import Answer
-from streamdp.state.erasing import DETAIL, REASON
 
 QUEUE = 10_000
 """Records that may wait for the stream, or one body more than none."""
@@ -41,8 +40,6 @@ RESERVE = 64 << 20
 LOOK = 1.0
 """Seconds between two looks whether a full disk has room again."""
 
-
-_GONE = Answer(status="refused", reason=REASON, detail=DETAIL)
 
 CONFLICT = "its id is that of a record that was taken before and says something else: give it one of its own"
 
@@ -119,8 +116,8 @@ class Door:
         Has the server's loop call something.
     within
         Seconds that a request waits for answers.
-    erased
-        Whether the record of an id was erased: one that comes again is never written.
+    refused
+        Why a record of an id is refused, and never written: reason and detail; None where it is not.
     """
 
     def __init__(
@@ -130,10 +127,10 @@ class Door:
         known: Callable[[Sequence[str]], Mapping[str, tuple[Answer, Named]]],
         call: Callable[..., None],
         within: float,
-        erased: Callable[[str | None], bool] = lambda name: False,
+        refused: Callable[[str], tuple[str, str] | None] = lambda name: None,
     ) -> None:
         self._journal, self._read_name, self._known = journal, read, known
-        self._call, self._within, self._erased = call, within, erased
+        self._call, self._within, self._refused = call, within, refused
         self.hindrance: str | None = "reading the journal again"
         """Why nothing is taken; None where records are."""
         self.reserve = RESERVE
@@ -180,8 +177,7 @@ class Door:
         self, records: Sequence[bytes | Answer], names: Sequence[Named | None]
     ) -> list[Waiting | Answer]:
         """The answers that are known, and what waits: known by its id, or new, for the journal."""
-        gone = [name is not None and self._erased(name.id) for name in names]
-        records = [_GONE if was else record for record, was in zip(records, gone, strict=True)]
+        records = [self._taken(record, name) for record, name in zip(records, names, strict=True)]
         names = [name if name is None or name.hash else None for name in names]  # others are refused
         asked = [name.id for name in names if name is not None and name.id not in self._ids]
         stored = self._known(asked) if asked else {}
@@ -214,6 +210,11 @@ class Door:
             self._bytes += sum(len(record.data) for record in new)
             self._queue.put(new)
         return found
+
+    def _taken(self, record: bytes | Answer, name: Named | None) -> bytes | Answer:
+        """A record that is taken, or why it is not."""
+        why = None if name is None else self._refused(name.id)
+        return record if why is None else Answer(status="refused", reason=why[0], detail=why[1])
 
     def _check_room(self, new: Sequence[Waiting]) -> None:
         waiting = self._total - self._through

@@ -18,7 +18,6 @@ from typing import Any, Literal, get_args
 import msgspec
 
 from streamdp.errors import Exit, StreamdpError, foreseen
-from streamdp.records.erased import Erased
 from streamdp.safe_files import open_regular, sync_folder
 
 NAME = "corrections"
@@ -153,23 +152,6 @@ class Correction(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, 
         named += [f"--seq {seq}" for seq in self.seqs]
         named = [*named[:4], "..."] if len(named) > 4 else named
         return " ".join([self.what, *named, *([self.title] if self.title else [])])
-
-
-def without(correction: Correction, gone: Erased, numbers: Mapping[str, int]) -> Correction:
-    """A correction without ids of records that are erased (their ``numbers``, for these), and their texts.
-
-    Examples
-    --------
-    >>> print(without(Correction(what="move", ids=("a", "b"), stories=(7,)), Erased(ids={"a"}), {"a": 3}))
-    move b 7 --seq 3
-    """
-    named = map(str, correction.ids)
-    ids = tuple("erased" if gone.named(name) else name for name in named if name not in numbers)
-    seqs = correction.seqs + tuple(numbers[str(name)] for name in correction.ids if str(name) in numbers)
-    title = correction.title
-    if title is not None and gone.said(title):
-        title = "(erased)"
-    return msgspec.structs.replace(correction, ids=ids, seqs=seqs, title=title)
 
 
 def addressed(plain: dict[str, Any]) -> dict[str, Any]:
@@ -314,20 +296,6 @@ class CorrectionsFile:
         """Note durably at which position a correction is applied."""
         with self._open() as file:
             self._append(file, Mark(number, at))
-
-    def scrubbed(self, gone: Erased, numbers: Mapping[str, int]) -> bytes | None:
-        """The whole file, each correction as ``without`` leaves it; None where all stay as they are."""
-        self.read()
-        left = [without(each, gone, numbers) for each in self.corrections]
-        if left == self.corrections:
-            return None
-        with open(open_regular(self.path), "rb") as file:
-            lines = self._whole(file).splitlines()
-        found, fresh = [lines[0]], iter(left)
-        for line in lines[1:]:
-            heard = msgspec.json.decode(line).get(HEARD)
-            found.append(line if b'"at"' in line[:40] else msgspec.json.encode(_with(next(fresh), heard)))
-        return b"\n".join(found) + b"\n"
 
     @contextlib.contextmanager
     def _open(self) -> Iterator[Any]:

@@ -92,6 +92,10 @@ class ErasedFile:
         """Whether the record of an id was erased."""
         return name is not None and bool(self._held) and self._hash(name) in self._held
 
+    def why(self, name: object) -> tuple[str, str] | None:
+        """Why the record of an id is refused, if it was erased: the reason, and what to say of it."""
+        return (REASON, DETAIL) if self.holds(name) else None
+
     def add(self, names: Iterable[str]) -> None:
         """Remember these ids, durably. Raises SnapshotError."""
         fresh = sorted({self._hash(name) for name in names} - self._held)

@@ -150,7 +150,7 @@ class Retained:
         self._at, self._stop = 0, batch.size
         self._let_go()
 
-    def erase(self, seqs: Iterable[int], often: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
+    def blank(self, seqs: Iterable[int], often: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
         """Let go of what records say; returns the words that they had, and their counts.
 
         Each keeps the one of its words that is the most frequent (``often``, by id), once, and no vector

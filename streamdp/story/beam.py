@@ -12,7 +12,7 @@ from streamdp.beam.data.state import REVIEW_EVERY
 from streamdp.beam.looks.review import labels_of
 from streamdp.beam.search import BeamSearch
 from streamdp.encode.batch import Batch, Labelled
-from streamdp.encode.vocabulary import is_erased
+from streamdp.encode.vocabulary import is_nameless
 from streamdp.ledger.samples import Samples
 from streamdp.likelihoods import BagFamily, VectorFamily
 from streamdp.likelihoods.categorical import FieldsLearned, worded_by
@@ -66,7 +66,7 @@ def keywords_of(search: BeamSearch, words: Sequence[str | None] | None) -> dict[
     bags = [bag_of(search, slot, said=spoken) for slot in slots.tolist()]
     elsewhere = Elsewhere.of(bags, len(search.words.learned.counts))
     return {
-        label: [words[i] or "" for i in keywords(bag, elsewhere) if not is_erased(words[i])]
+        label: [words[i] or "" for i in keywords(bag, elsewhere) if not is_nameless(words[i])]
         for label, bag in zip(labels, bags, strict=True)
     }
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import OrderedDict
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -124,13 +124,6 @@ class Titles:
         """All that are remembered."""
         return list(self._held.values())
 
-    def erase(self, gone: Callable[[Title], bool]) -> None:
-        """Let go of titles: their stories get others when they are looked at next."""
-        for label, title in list(self._held.items()):
-            if gone(title):
-                del self._held[label]
-                self._bearer.pop(title.text, None)
-
     def dump(self) -> list[Any]:
         """All titles, as plain values."""
         return list(self._held.items())
@@ -140,6 +133,7 @@ class Titles:
         held = OrderedDict((label, msgspec.convert(title, Title)) for label, title in stored)
         require(len(held) == len(stored) <= HELD, "titles of one story come twice")
         require(all(type(label) is int for label in held), "a title of no story")
+        held = OrderedDict((label, title) for label, title in held.items() if title.text)
         self._held, self._bearer = held, {title.text: label for label, title in held.items()}
 
 

@@ -30,6 +30,7 @@ from streamdp.settings.blueprint import Blueprint
 from streamdp.state.corrections import Correction
 from streamdp.state.sound import check_retained, check_words
 from streamdp.story.beam import entitle, follow_themes, keywords_of
+from streamdp.streams.forgotten import forget
 from streamdp.streams.intake import Intake
 from streamdp.streams.looks import Looks
 from streamdp.streams.stream import Stream
@@ -267,6 +268,23 @@ class BeamStream(Stream):
             return refused[0][1]
         times = np.array([self.order.time_of(record)])
         return describe.candidates(search, encoder.take(times), self._words, most)
+
+    # ---------------------------------------------------------------- in clear
+
+    def waiting_records(self) -> list[Record]:
+        """Records that wait for their turn, or for the warm-up to end."""
+        intake = self.intake
+        return [*super().waiting_records(), *(record for _, record in (*intake.pending, *intake.strays))]
+
+    def forget(
+        self, seqs: Collection[int], texts: Collection[str]
+    ) -> tuple[Collection[str], Collection[str]]:
+        """Let go of what records say, and of the words that only they had, which are returned."""
+        own, search, encoder = [seq for seq in seqs if seq < self.seq], self._search, self.encoder
+        if search is not None and isinstance(encoder, BagEncoder):
+            return (), forget(search, encoder, self.retained, self.corrections.blank, own, texts)
+        self.retained.blank(own, np.zeros(0))
+        return (), ()
 
     # ---------------------------------------------------------------- clusters
 

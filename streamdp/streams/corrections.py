@@ -20,8 +20,7 @@ from streamdp.errors import Exit
 from streamdp.kernels.packed import pack, unpack
 from streamdp.kernels.sound import require, within
 from streamdp.records import RENAMED, TITLED, Event
-from streamdp.records.erased import Erased
-from streamdp.state.corrections import Correction, CorrectionError, without
+from streamdp.state.corrections import Correction, CorrectionError
 
 MOST = 10_000
 """Corrections in force."""
@@ -68,8 +67,8 @@ class Held(msgspec.Struct, gc=False):
         return any(a & b for i, a in enumerate(found) for b in found[:i])
 
 
-class Gone:
-    """Records that were erased: their numbers, and how often they had each word, by its id.
+class Blank:
+    """Records that say nothing any more: their numbers, and how often they had each word, by its id.
 
     They stay in the clusters, as counts, so that looks back leave them where they are.
     """
@@ -79,7 +78,7 @@ class Gone:
         self.words: dict[int, int] = {}
 
     def add(self, seqs: Iterable[int], words: Mapping[int, int]) -> None:
-        """Records are erased that have these words so often."""
+        """These records say nothing any more; they had these words so often."""
         self.seqs = np.union1d(self.seqs, np.array(sorted(seqs), np.int64))
         for word, count in words.items():
             self.words[word] = self.words.get(word, 0) + count
@@ -92,14 +91,14 @@ class Gone:
         """The inverse of :meth:`dump`. Raises UnsoundError."""
         seqs, words = stored
         self.seqs, self.words = unpack(seqs), dict(words)
-        require(self.seqs.dtype == np.int64 and self.seqs.ndim == 1, "records erased of another type")
-        require((np.diff(self.seqs) > 0).all(), "records erased are out of order")
+        require(self.seqs.dtype == np.int64 and self.seqs.ndim == 1, "blank records of another type")
+        require((np.diff(self.seqs) > 0).all(), "blank records are out of order")
         whole = all(type(word) is type(count) is int and min(word, count) >= 0 for word, count in words)
-        require(whole, "the words of records erased")
+        require(whole, "the words of blank records")
 
 
 class Corrections:
-    """Corrections of a stream, by number, and records that were erased (``gone``).
+    """Corrections of a stream, by number, and records that say nothing any more (``blank``).
 
     ``taken`` is how many there were, refused ones too; ``refused`` says why some were that came in the middle
     of records, until somebody takes it.
@@ -108,7 +107,7 @@ class Corrections:
     def __init__(self) -> None:
         self.taken = 0
         self.held: dict[int, Held] = {}
-        self.gone = Gone()
+        self.blank = Blank()
         self.waiting: deque[tuple[int, Correction]] = deque()
         self.refused: list[tuple[int, str]] = []
         self._know()
@@ -180,11 +179,11 @@ class Corrections:
 
         Among those from number ``first`` on, with these labels, are all of pinned stories.
         """
-        if not self.held and not len(self.gone.seqs):
+        if not self.held and not len(self.blank.seqs):
             return NO_LABELS
         found = [side.seqs for held in self.held.values() for side in held.sides]
         pinned = first + np.flatnonzero(np.isin(labels, [*self.pinned]))
-        return np.unique(np.concatenate([self.gone.seqs, pinned, *found]))
+        return np.unique(np.concatenate([self.blank.seqs, pinned, *found]))
 
     def whole(self) -> np.ndarray:
         """Labels, in order, of the clusters that never become part of another."""
@@ -200,32 +199,23 @@ class Corrections:
 
     # ---------------------------------------------------------------- state
 
-    def erase(self, gone: Erased, numbers: Mapping[str, int]) -> None:
-        """Forget the ids of records that are erased, for ``numbers``, and titles made of what they say."""
-        for held in self.held.values():
-            held.correction = without(held.correction, gone, numbers)
-        self._know()
-
     def dump(self) -> dict[str, Any] | None:
         """What was applied, as plain values; None where nothing ever was. Those to come are given again."""
-        if not self.taken and not len(self.gone.seqs):
+        if not self.taken and not len(self.blank.seqs):
             return None
-        held = [
-            [_plain(h.correction), [[s.together, pack(s.seqs), pack(s.labels), s.older] for s in h.sides]]
-            for h in self.held.values()
-        ]
-        erased = {"gone": self.gone.dump()} if len(self.gone.seqs) else {}
-        return {"taken": self.taken, "held": held, **erased}
+        held = list(self.held.values())
+        sides = [[[s.together, pack(s.seqs), pack(s.labels), s.older] for s in h.sides] for h in held]
+        made = [msgspec.to_builtins(h.correction) for h in held]
+        return {"taken": self.taken, "held": made, "sides": sides, "blank": self.blank.dump()}
 
     def load(self, stored: dict[str, Any] | None) -> None:
         """The inverse of :meth:`dump`. Raises UnsoundError."""
         if stored is None:
             return
         self.taken = stored["taken"]
-        if "gone" in stored:
-            self.gone.load(stored["gone"])
+        self.blank.load(stored["blank"])
         require(type(self.taken) is int and self.taken >= 0, "the number of corrections is out of range")
-        for correction, sides in stored["held"]:
+        for correction, sides in zip(stored["held"], stored["sides"], strict=True):
             found = [Side(bool(together), unpack(a), unpack(b), older) for together, a, b, older in sides]
             for side in found:
                 require(side.seqs.dtype == side.labels.dtype == np.int64, "a constraint of another type")
@@ -240,7 +230,7 @@ class Corrections:
 
     def check(self, seq: int, minted: int) -> None:
         """See that constraints are on a stream of so many records and labels. Raises UnsoundError."""
-        within(self.gone.seqs, 0, seq, "a record erased")
+        within(self.blank.seqs, 0, seq, "a blank record")
         for held in self.held.values():
             for side in held.sides:
                 within(side.seqs, 0, seq, "a record of a constraint")
@@ -259,10 +249,6 @@ def newest_labels(search: BeamSearch, retained: np.ndarray) -> tuple[int, np.nda
     labels[undecided - first] = announced[undecided & (len(announced) - 1)]
     labels[len(labels) - len(retained) :] = retained
     return first, labels
-
-
-def _plain(correction: Correction) -> Any:
-    return msgspec.to_builtins(correction)
 
 
 def refused(message: str) -> CorrectionError:

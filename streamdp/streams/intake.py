@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
 from dataclasses import replace
 from operator import itemgetter
 from typing import Any
@@ -125,11 +124,6 @@ class Intake:
         recognise(self.encoder, self.blueprint.settings)
         self.strays, self.moments = [], self.encoder.learn()
         self._fit_model_to(self.encoder)
-
-    def erase(self, gone: Callable[[Record], bool]) -> None:
-        """Let go of records that wait; to be stored, and loaded again, before anything else is added."""
-        self.pending = [waiting for waiting in self.pending if not gone(waiting[1])]
-        self.strays = [waiting for waiting in self.strays if not gone(waiting[1])]
 
     @property
     def _beside(self) -> bool:

@@ -25,14 +25,13 @@ def written_levels(records: Columns, keep: Sequence[str]) -> Levels:
     return Levels(data, places)
 
 
-def stored_history(history: History) -> list[Any]:
+def stored_history(history: History) -> dict[str, Any]:
     """A history as plain values."""
     plain, held = history.dump()
-    return [plain, pack_all(held)]
+    return {"plain": plain, "arrays": pack_all(held)}
 
 
-def load_history(history: History, stored: list[Any] | None, clusters: int) -> None:
+def load_history(history: History, stored: dict[str, Any] | None, clusters: int) -> None:
     """The inverse of it, of so many templates; a state that has none begins one. Raises UnsoundError."""
     if stored is not None:
-        plain, held = stored
-        history.load(plain, unpack_all(held), clusters)
+        history.load(stored["plain"], unpack_all(stored["arrays"]), clusters)

@@ -257,6 +257,21 @@ class Stream(ABC):
         nothing.
         """
 
+    # ---------------------------------------------------------------- in clear
+
+    def waiting_records(self) -> list[Record]:
+        """Records that wait for their turn, or for the warm-up to end."""
+        return [record for _, _, record in (*self.order.heap, *self.order.leaps)]
+
+    @abstractmethod
+    def forget(
+        self, seqs: Collection[int], texts: Collection[str]
+    ) -> tuple[Collection[str], Collection[str]]:
+        """Let go of what records say that are known by their numbers, and by these texts; counts stay.
+
+        Returns what else they alone are known to have: templates, and words.
+        """
+
     # ---------------------------------------------------------------- clusters
 
     @abstractmethod

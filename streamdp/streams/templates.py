@@ -22,6 +22,7 @@ from streamdp.encode.batch import Batch
 from streamdp.encode.order import ReorderBuffer, refuse
 from streamdp.kernels.packed import pack, unpack
 from streamdp.kernels.sound import require
+from streamdp.lines.forgotten import forget
 from streamdp.lines.holes import Past, past_of
 from streamdp.lines.state import roots
 from streamdp.lines.stream import LineStream, Stretch, bytes_of
@@ -331,6 +332,15 @@ class TemplateStream(Stream):
         for cluster in clusters:
             found[label_of(self.lines.state.clusters, cluster)].append(cluster)
         return found
+
+    def forget(
+        self, seqs: Collection[int], texts: Collection[str]
+    ) -> tuple[Collection[str], Collection[str]]:
+        """Let go of what lines say; returns templates and words that none but these have."""
+        self.retained.blank(seqs, np.zeros(0))
+        lines, pieces = self.lines, self.readings.pieces
+        gone, words = forget(lines.state, lines.history, pieces, texts, max(len(seqs), 1))
+        return gone, [word.casefold() for word in words]
 
     def past(self, among: Collection[int] | None = None) -> Past:
         """What the log was like, hour by hour; holes of all labels, or of those ``among`` alone."""

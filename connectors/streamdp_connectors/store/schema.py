@@ -46,9 +46,6 @@ CREATE TABLE events (
   more TEXT                 -- the event as JSON
 );
 CREATE INDEX events_by_label ON events (label);
-"""
-
-CORRECTIONS = """
 CREATE TABLE corrections (
   number INTEGER PRIMARY KEY,
   what TEXT NOT NULL,       -- rename, merge, split, move, keep-apart, pin, mute or undo
@@ -60,9 +57,6 @@ CREATE TABLE corrections (
   seq INTEGER NOT NULL,     -- so many records had been taken before it
   refused TEXT              -- why it was not applied
 );
-"""
-
-REST = """
 CREATE TABLE marks (number INTEGER PRIMARY KEY, positions TEXT NOT NULL);  -- how the source was read
 CREATE TABLE before_end (place TEXT, key INTEGER, was TEXT);  -- rows before the end of the input changed them
 CREATE VIEW clock AS SELECT max(last) AS now FROM stories;
@@ -77,9 +71,6 @@ CREATE VIEW story_by_hour AS
   SELECT r.label, s.title, strftime('%Y-%m-%dT%H:00:00Z', r.time, 'unixepoch') AS hour, count(*) AS records
   FROM records r JOIN stories s ON s.label = r.label GROUP BY r.label, hour;
 """
-
-STEPS = {1: CORRECTIONS}
-"""What makes tables of an earlier version those of this one."""
 
 SEARCH = """
 CREATE VIRTUAL TABLE records_text USING fts5(text, content='records', content_rowid='seq');
@@ -113,24 +104,13 @@ def open_store(path: str, *, search: bool, overwrite: bool, resumed: bool) -> sq
         if not exists:
             opened.executescript(
                 f"BEGIN; PRAGMA application_id = {APPLICATION}; PRAGMA user_version = {VERSION};"
-                f"{TABLES}{CORRECTIONS}{REST}{SEARCH if search else ''}COMMIT; "
+                f"{TABLES}{SEARCH if search else ''}COMMIT; "
                 "PRAGMA wal_checkpoint(TRUNCATE);"
             )  # readers recognise the file by its head
-        upgrade(opened)
     except sqlite3.Error as error:
         what = "write to" if exists else "create"
         raise SinkError(f"cannot {what} {path}: {error}", Exit.CANNOT_CREATE) from error
     return opened
-
-
-def upgrade(store: sqlite3.Connection) -> None:
-    """Bring the tables of an earlier version to this one, in one transaction."""
-    (version,) = store.execute("PRAGMA user_version").fetchone()
-    if version < VERSION:
-        store.executescript(
-            f"BEGIN IMMEDIATE; {STEPS[version]} PRAGMA user_version = {VERSION}; COMMIT; "
-            "PRAGMA wal_checkpoint(TRUNCATE);"
-        )
 
 
 def check(path: str) -> None:
@@ -142,7 +122,8 @@ def check(path: str) -> None:
         return
     if version is None:
         raise SinkError(f"{path} is no store of streamdp: name another file", Exit.BAD_DATA)
-    if version > VERSION:
+    if version != VERSION:
+        advice = "upgrade it" if version > VERSION else "begin anew with another --state and --store"
         raise SinkError(
-            f"{path} has schema {version}; this streamdp knows up to {VERSION}: upgrade it", Exit.CONFIG
+            f"{path} has schema {version}; this streamdp writes {VERSION} only: {advice}", Exit.CONFIG
         )

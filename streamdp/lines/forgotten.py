@@ -1,11 +1,11 @@
-"""Erase lines from what is known of templates: values and constants that no other line has.
+"""Let go of what lines say, in what is known of templates: values and constants that no other line has.
 
 Their letters are written over; the hashes by which they are known again stay, and so do counts.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 
 import numpy as np
 
@@ -16,36 +16,34 @@ from streamdp.lines.values import LETTERS
 from streamdp.lines.words import ALNUM, KINDS
 
 WORD = 4
-"""Letters of a token by which a template is known to be of an erased line."""
+"""Letters of a token by which a template is known to be of such a line."""
 
 _MASK = np.array([ord("x") if byte > 127 or KINDS[byte] & ALNUM else byte for byte in range(256)], np.uint8)
 """What is written over each byte: delimiters stay."""
 
 
-def erase_lines(
+def forget(
     state: State,
     history: History,
     pieces: dict[int, list[str]],
     texts: Collection[str],
-    said: Callable[[str], bool],
     most: int,
 ) -> tuple[list[str], list[str]]:
-    """Erase lines that read so, ``most`` of them; ``pieces`` are those of templates.
+    """Let go of lines that read so, ``most`` of them; ``pieces`` are those of templates.
 
     Returns templates as they were shown, and words, that none but these lines have.
     """
-    history.erase(said)
     marker, alone, spans, gone = Marker(), set[str](), set[bytes](), list[str]()
     for text in texts:
         line = text.encode("utf-8", "replace")
         parts, shown = marker.parts(line), pieces_of(text, marker)
-        own = _erase_tokens(state, [_folded(line, part) for part in parts], most)
-        alone.update(piece.strip() for piece, erased in zip(shown, own, strict=True) if erased)
+        own = _strike_tokens(state, [_folded(line, part) for part in parts], most)
+        alone.update(piece.strip() for piece, struck in zip(shown, own, strict=True) if struck)
         if any(own):  # as its template was shown when the line was new
             gone.append("".join(shown))
         ends = [(part.begin, part.end) for part in parts] + [fold for part in parts for fold in part.folds]
         spans.update(line[begin:end][:LETTERS] for begin, end in ends)
-    _erase_values(history, spans)
+    _strike_values(history, spans)
     for cluster, held in pieces.items():
         left = [_masked(piece) if piece.strip() in alone else piece for piece in held]
         before = template_of(state, cluster, held)
@@ -64,7 +62,7 @@ def _folded(line: bytes, part: Part) -> bytes:
     return found + line[at : part.end]
 
 
-def _erase_tokens(state: State, own: list[bytes], most: int) -> list[bool]:
+def _strike_tokens(state: State, own: list[bytes], most: int) -> list[bool]:
     """Write over those tokens of a line that no more than so many lines have; which those are."""
     tokens, number = state.tokens, dict[bytes, int]()
     for i in range(int(state.counters.tokens)):
@@ -86,7 +84,7 @@ def _erase_tokens(state: State, own: list[bytes], most: int) -> list[bool]:
     return found
 
 
-def _erase_values(history: History, spans: set[bytes]) -> None:
+def _strike_values(history: History, spans: set[bytes]) -> None:
     """Write over values of holes that only one line is known to have had."""
     seen = history.seen
     for hole in range(int(seen.counters.holes)):
