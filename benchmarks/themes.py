@@ -36,7 +36,7 @@ from streamdp.scoring.agreement import agreement
 from streamdp.settings import Settings
 from streamdp.story.answers import stated_of
 from streamdp.story.stated import Stated
-from streamdp.story.tree import store_of, tree_of, weigh_all, work_of
+from streamdp.story.tree import Uniting, tree_of
 from streamdp.story.words import Bag
 
 THEMES = 20
@@ -59,9 +59,9 @@ def per_token(stated: Stated, themes: int) -> dict[int, int]:
 
 def gains_of(stated: Stated) -> np.ndarray:
     """log Bayes factor of each pair, without the prior."""
-    work = work_of(stated._replace(sizes=[1] * len(stated.sizes)))
-    weigh_all(store_of(stated), work, 0.0)
-    return work.joint
+    found = Uniting(stated._replace(sizes=[1] * len(stated.sizes), concentration=1.0))
+    found.weigh_all()
+    return found.gains
 
 
 def tokens_of(stated: Stated) -> np.ndarray:

@@ -168,6 +168,16 @@ def subjects_of(stories: Stories, theme: Theme) -> set[str]:
     return {word[:2] for word in words if word[0] == "s"}
 
 
+def test_stories_of_two_themes_wait_for_those_of_none() -> None:
+    alike = Bag.of(np.arange(6), np.full(6, 3))
+    bags = [alike, alike, Bag.of(np.arange(5, 9), np.full(4, 2))]
+    stated = Stated([3, 4, 8], [4, 4, 2], HierarchicalPitmanYor(), 1.0, bags)
+    assert {*tree_of(stated).cut(2).values()} == {0, 2}  # the two that are alike
+    tree = tree_of(stated, {3: 1, 4: 2})
+    assert tree.gone[0] == 2
+    assert len({tree.cut(2)[label] for label in (3, 4)}) == 2
+
+
 def test_a_tree_is_cut_where_asked_or_where_nothing_is_gained() -> None:
     tree = Tree([5, 7, 9, 2], np.array([0, 2, 0]), np.array([1, 3, 2]), np.array([4.0, 1.0, -3.0]))
     assert len(set(tree.cut(1).values())) == 1

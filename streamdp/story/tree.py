@@ -10,12 +10,12 @@ vectors beside their words, both parts are of their likelihood, the vectors' to 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from streamdp.kernels.jit import entry, generic, kernel
+from streamdp.kernels.jit import entry, generic
 from streamdp.likelihoods import BagFamily, Categorical, VectorFamily
 from streamdp.likelihoods.vectors import log_marginal, merge, settle
 from streamdp.likelihoods.words import SharedBase
@@ -65,70 +65,85 @@ class Tree(NamedTuple):
         return dict(zip(self.labels, group.tolist(), strict=True))
 
 
-# ---------------------------------------------------------------- the tree
-
-
-class Work(NamedTuple):
-    """What the kernels read and write, by story where nothing else is said."""
-
-    sizes: np.ndarray  # float64[K] records
-    joint: np.ndarray  # float64[K, K] what each pair gains
-    live: np.ndarray  # int64[K] slots that hold something, ascending
-    others: np.ndarray  # int64[K] scratch: those but one
-    labels: np.ndarray  # int64[K] slot of each
-    best: np.ndarray  # int64[K] with which it gains most
-    given: np.ndarray  # int64[K] whether it is one of those that are not united with one another yet
-    out: np.ndarray  # float64[K] scratch
-    into: np.ndarray  # int64[K - 1] by union
-    gone: np.ndarray  # int64[K - 1]
-    gains: np.ndarray  # float64[K - 1]
-
-
-def work_of(stated: Stated) -> Work:
-    """Arrays for so many stories."""
-    k = len(stated.labels)
-    slots = FIRST_SLOT + np.arange(k)
-    work = Work(
-        np.array(stated.sizes, np.float64),
-        np.zeros((k, k)),
-        slots,
-        slots.copy(),
-        slots.copy(),
-        np.zeros(k, np.int64),
-        np.zeros(k, np.int64),
-        np.zeros(k),
-        np.zeros(max(k - 1, 0), np.int64),
-        np.zeros(max(k - 1, 0), np.int64),
-        np.zeros(max(k - 1, 0)),
-    )
-    return work
-
-
 def tree_of(stated: Stated, together: Mapping[int, int] | None = None) -> Tree:
     """Unite the two stories, or unions of stories, that gain most by it, until one is left.
 
     ``together`` are numbers by label: stories of one number are united before all others, and then what has
     none joins them; only after that are they united with one another.
     """
-    stated = stated.largest()
-    work = work_of(stated)
-    if len(stated.labels) > 1:
-        store, log_alpha = store_of(stated), math.log(stated.concentration)
-        weigh_all(store, work, log_alpha)
-        known = together or {}
-        work.given[:] = [label in known for label in stated.labels]
-        left = _unite_given(store, work, _places(stated.labels, known), log_alpha)
-        _unite_all(store, work, log_alpha, left)
-    return Tree(list(stated.labels), work.into, work.gone, work.gains)
+    stated, known, first = stated.largest(), together or {}, dict[int, int]()
+    found = Uniting(stated)
+    for place, label in enumerate(stated.labels):
+        if label in known:
+            found.waits[place] = True
+            other = first.setdefault(known[label], place)
+            if other != place:
+                found.unite(other, place, math.inf)
+    if found.left > 1:
+        found.weigh_all()
+    while found.left > 1:
+        found.unite_best()
+    return Tree(list(stated.labels), *(np.array(column) for column in found.unions))
 
 
-def _places(labels: Sequence[int], together: Mapping[int, int]) -> np.ndarray:
-    """For each story the place of the first that it is together with."""
-    first, places = dict[int, int](), np.arange(len(labels))
-    for place, label in enumerate(labels):
-        if label in together:
-            places[place] = first.setdefault(together[label], place)
-    return places
+class Uniting:
+    """Stories on their way to one, by place; some are united with one another only after all others."""
+
+    def __init__(self, stated: Stated) -> None:
+        k = self.left = len(stated.labels)
+        self.waits, self._live = np.zeros(k, bool), np.ones(k, bool)
+        self.unions: tuple[list[int], list[int], list[float]] = [], [], []
+        self._sizes = np.array(stated.sizes, np.float64)
+        self.gains = np.full((k, k), -np.inf)
+        self._best = np.zeros(k, np.int64)  # with which each gains most
+        self._slots = FIRST_SLOT + np.arange(k)
+        if k > 1:
+            self._store, self._log_alpha = store_of(stated), math.log(stated.concentration)
+            fill_slots(self._store, k)
+
+    def weigh_all(self) -> None:
+        """What all pairs gain."""
+        live = np.flatnonzero(self._live)
+        for n, k in enumerate(live.tolist()):
+            self._weigh(k, live[:n])
+        self._best = self.gains.argmax(axis=1)
+
+    def _weigh(self, k: int, others: np.ndarray) -> None:
+        gains = np.zeros(len(others))
+        slots = FIRST_SLOT + others
+        weigh_pairs(self._store, self._sizes, self._slots, k, slots, self._log_alpha, gains)
+        if self.waits[k]:
+            gains[self.waits[others]] = -np.inf
+        self.gains[k, others] = self.gains[others, k] = gains
+
+    def unite(self, into: int, gone: int, gain: float) -> None:
+        """Make one story part of another."""
+        for column, value in zip(self.unions, (into, gone, gain), strict=True):
+            column.append(value)  # type: ignore[arg-type]
+        unite_slots(self._store, FIRST_SLOT + gone, FIRST_SLOT + into, self._slots)
+        self._sizes[into] += self._sizes[gone]
+        self.waits[into] |= self.waits[gone]
+        self.gains[gone] = self.gains[:, gone] = -np.inf
+        self._live[gone] = False
+        self.left -= 1
+
+    def unite_best(self) -> None:
+        """Unite the two that gain most: the smaller, or the later of equals, becomes part of the other."""
+        every = np.arange(len(self._best))
+        a = int(self.gains[every, self._best].argmax())
+        b = int(self._best[a])
+        if self.gains[a, b] == -np.inf:  # those that wait are all that is left
+            self.waits[:] = False
+            self.weigh_all()
+            return
+        if (self._sizes[b], -b) > (self._sizes[a], -a):
+            a, b = b, a
+        self.unite(a, b, float(self.gains[a, b]))
+        self._weigh(a, np.flatnonzero(self._live & (every != a)))
+        stale = (self._best == a) | (self._best == b) | (every == a)
+        better = ~stale & (self.gains[:, a] > self.gains[every, self._best])
+        self._best[stale] = self.gains[stale].argmax(axis=1)
+        self._best[better] = a
 
 
 def store_of(stated: Stated) -> WordStore | VectorStore:
@@ -158,12 +173,27 @@ def _vectors_of(family: VectorFamily, stated: Stated, slots: int) -> VectorStore
     return vector_store(family.terms(), np.zeros((0, family.dimension)), family.width, slots, rows)
 
 
-@generic
+@entry
+def fill_slots(store: Any, stories: int) -> None:
+    """Put each story into a slot of its own."""
+    prepare_all(store)
+    for k in range(stories):
+        hold(store, FIRST_SLOT + k, k)
+        store.size[FIRST_SLOT + k] = 1
+
+
+@entry
 def unite_slots(store: Any, gone: int, into: int, labels: np.ndarray) -> None:
-    """Make all of a slot part of another."""
+    """Make all of a slot part of another; ``labels`` are the slots of all stories."""
+    unite(store, gone, into, labels)
 
 
-@unite_slots.of(WordStore)
+@generic
+def unite(store: Any, gone: int, into: int, labels: np.ndarray) -> None:
+    """The same, for each kind of store."""
+
+
+@unite.of(WordStore)
 def _unite_words(store: WordStore, gone: int, into: int, labels: np.ndarray) -> None:
     for i in range(labels.shape[0]):
         if labels[i] == gone:
@@ -172,136 +202,28 @@ def _unite_words(store: WordStore, gone: int, into: int, labels: np.ndarray) -> 
             labels[i] = into
 
 
-@unite_slots.of(VectorStore)
+@unite.of(VectorStore)
 def _unite_vectors(store: VectorStore, gone: int, into: int, labels: np.ndarray) -> None:
     merge(store.terms, store.block[into], store.block[gone])
     settle(store.terms, store.block[into])
     store.log_h[into] = log_marginal(store.terms, store.block[into])
 
 
-@generic
-def begin(store: Any, slot: int, i: int) -> None:
-    """Put story i into a clear slot."""
-
-
-@begin.of(WordStore)
-def _begin_words(store: WordStore, slot: int, i: int) -> None:
-    add(store, slot, i)
-
-
-@begin.of(VectorStore)
-def _begin_vectors(store: VectorStore, slot: int, i: int) -> None:
-    hold(store, slot, i)
-
-
-@kernel
-def _weigh(store: Any, work: Work, log_alpha: float, k: int, n: int) -> None:
-    """Gains of story k with each of the first n live ones, both ways round."""
-    sizes, others, joint, out, m = work.sizes, work.others, work.joint, work.out, 0
-    for j in range(n):
-        if work.live[j] != FIRST_SLOT + k:
-            others[m] = work.live[j]
-            m += 1
-    group_of_slot(store, FIRST_SLOT + k, work.labels)
-    alone = score_group(store, others, m, out)
+@entry
+def weigh_pairs(
+    store: Any,
+    sizes: np.ndarray,
+    labels: np.ndarray,
+    k: int,
+    slots: np.ndarray,
+    log_alpha: float,
+    out: np.ndarray,
+) -> None:
+    """What story k gains with that of each slot."""
+    group_of_slot(store, FIRST_SLOT + k, labels)
+    alone = score_group(store, slots, slots.shape[0], out)
     own = math.lgamma(sizes[k])
-    for j in range(m):
-        other = others[j] - FIRST_SLOT
-        prior = math.lgamma(sizes[k] + sizes[other]) - own - math.lgamma(sizes[other]) - log_alpha
-        joint[k, other] = out[j] - alone + prior
-        if work.given[k] > 0 and work.given[other] > 0:
-            joint[k, other] = -np.inf
-        joint[other, k] = joint[k, other]
-
-
-@kernel
-def _partner(work: Work, k: int, n: int) -> int:
-    """The story among the first n live ones that gains most with story k."""
-    best, most = -1, -np.inf
-    for j in range(n):
-        other = work.live[j] - FIRST_SLOT
-        if other != k and (best < 0 or work.joint[k, other] > most):
-            best, most = other, work.joint[k, other]
-    return best
-
-
-@kernel
-def _best_pair(work: Work, n: int) -> tuple[int, int]:
-    """The two stories that gain most, the larger one first, the earlier one of equals."""
-    a = work.live[0] - FIRST_SLOT
-    for j in range(n):
-        k = work.live[j] - FIRST_SLOT
-        if work.joint[k, work.best[k]] > work.joint[a, work.best[a]]:
-            a = k
-    b = work.best[a]
-    if work.sizes[b] > work.sizes[a] or (work.sizes[b] == work.sizes[a] and b < a):
-        return b, a
-    return a, b
-
-
-@entry
-def weigh_all(store: Any, work: Work, log_alpha: float) -> None:
-    """Put each story into a slot of its own; what all pairs gain."""
-    prepare_all(store)
-    n = work.sizes.shape[0]
-    for k in range(n):
-        begin(store, FIRST_SLOT + k, k)
-    for k in range(n):
-        _weigh(store, work, log_alpha, k, k)
-
-
-@entry
-def _unite_given(store: Any, work: Work, places: np.ndarray, log_alpha: float) -> int:
-    """Unite each story with the one in its place; how many are left."""
-    n, step = 0, 0
-    for k in range(work.sizes.shape[0]):
-        if places[k] == k:
-            work.live[n] = FIRST_SLOT + k
-            n += 1
-            continue
-        work.into[step], work.gone[step], work.gains[step] = places[k], k, np.inf
-        step += 1
-        unite_slots(store, FIRST_SLOT + k, FIRST_SLOT + places[k], work.labels)
-        work.sizes[places[k]] += work.sizes[k]
-    _begin_uniting(store, work, log_alpha, n, step > 0)
-    return n
-
-
-@kernel
-def _begin_uniting(store: Any, work: Work, log_alpha: float, n: int, again: bool) -> None:
-    """With which each of the first n live ones gains most; weighed ``again`` where that has changed."""
-    for j in range(n):
-        if again:
-            _weigh(store, work, log_alpha, work.live[j] - FIRST_SLOT, n)
-    for j in range(n):
-        k = work.live[j] - FIRST_SLOT
-        work.best[k] = _partner(work, k, n)
-
-
-@entry
-def _unite_all(store: Any, work: Work, log_alpha: float, left: int) -> None:
-    """Unite the best pair until one of the stories that are left is left."""
-    n, live = left, work.live
-    for step in range(work.sizes.shape[0] - left, work.sizes.shape[0] - 1):
-        a, b = _best_pair(work, n)
-        if work.joint[a, b] == -np.inf:  # those that were given are all that is left
-            work.given[:] = 0
-            _begin_uniting(store, work, log_alpha, n, True)
-            a, b = _best_pair(work, n)
-        work.given[a] = max(work.given[a], work.given[b])
-        work.into[step], work.gone[step], work.gains[step] = a, b, work.joint[a, b]
-        unite_slots(store, FIRST_SLOT + b, FIRST_SLOT + a, work.labels)
-        work.sizes[a] += work.sizes[b]
-        at = 0
-        for j in range(n):
-            if live[j] != FIRST_SLOT + b:
-                live[at] = live[j]
-                at += 1
-        n = at
-        _weigh(store, work, log_alpha, a, n)
-        for j in range(n):
-            k = live[j] - FIRST_SLOT
-            if n > 1 and (k == a or work.best[k] == a or work.best[k] == b):
-                work.best[k] = _partner(work, k, n)
-            elif n > 1 and work.joint[k, a] > work.joint[k, work.best[k]]:
-                work.best[k] = a
+    for j in range(slots.shape[0]):
+        other = sizes[slots[j] - FIRST_SLOT]
+        prior = math.lgamma(sizes[k] + other) - own - math.lgamma(other) - log_alpha
+        out[j] = out[j] - alone + prior
