@@ -1,4 +1,4 @@
-"""Clusters of vectors: a row each, on which the family's kernels work."""
+"""Clusters of vectors: a row each, on which the family's kernels work. NaN is the absence of a vector."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from streamdp.offline.kernels.store import EMPTY, GROUP, VectorStore, clear
 
 _join, _leave, _merge, _settle = family.add, family.remove, family.merge, family.settle
 _empty, _predictive, _log_marginal, _own = (family.clear, family.predictive, family.log_marginal, family.own)
-_log_marginal_of_both = family.log_marginal_of_both
+_log_marginal_of_both, _has_vector = family.log_marginal_of_both, family.has_vector
 
 
 @clusters.clear.of(VectorStore)
@@ -22,32 +22,39 @@ def _clear(store: VectorStore, slot: int) -> None:
     _settle(store.terms, store.block[slot])
 
 
+@kernel
+def _update(store: VectorStore, slot: int) -> None:
+    """Count what has become of a row into its log H."""
+    _settle(store.terms, store.block[slot])
+    store.log_h[slot] = _log_marginal(store.terms, store.block[slot])
+
+
 @clusters.add.of(VectorStore)
 def _add(store: VectorStore, slot: int, i: int) -> None:
-    row = store.block[slot]
-    _join(store.terms, row, store.vectors[i], store.own[i])
-    _settle(store.terms, row)
-    store.log_h[slot] = _log_marginal(store.terms, row)
-    store.size[slot] += 1
+    if _has_vector(store.vectors[i]):
+        _join(store.terms, store.block[slot], store.vectors[i], store.own[i])
+        _update(store, slot)
+        store.size[slot] += 1
 
 
 @clusters.remove.of(VectorStore)
 def _remove(store: VectorStore, slot: int, i: int) -> None:
+    if not _has_vector(store.vectors[i]):
+        return
     if store.size[slot] == 1:
         clear(store, slot)
         return
-    row = store.block[slot]
-    _leave(store.terms, row, store.vectors[i], store.own[i])
-    _settle(store.terms, row)
-    store.log_h[slot] = _log_marginal(store.terms, row)
+    _leave(store.terms, store.block[slot], store.vectors[i], store.own[i])
+    _update(store, slot)
     store.size[slot] -= 1
 
 
 @clusters.score.of(VectorStore)
 def _score(store: VectorStore, i: int, slots: np.ndarray, n: int, out: np.ndarray) -> None:
     x, own = store.vectors[i], store.own[i]
+    has = _has_vector(x)
     for j in range(n):
-        out[j] = _predictive(store.terms, store.block[slots[j]], x, own)
+        out[j] = _predictive(store.terms, store.block[slots[j]], x, own) if has else 0.0
 
 
 @kernel
@@ -68,10 +75,12 @@ def _score_group(store: VectorStore, slots: np.ndarray, n: int, out: np.ndarray)
 
 @clusters.hold.of(VectorStore)
 def _hold(store: VectorStore, slot: int, i: int) -> None:
-    row = store.block[slot]
-    _copy(store, store.frozen[i - store.vectors.shape[0]], row)
-    _settle(store.terms, row)
-    store.log_h[slot] = _log_marginal(store.terms, row)
+    frozen = store.frozen[i - store.vectors.shape[0]]
+    if store.size[slot] == 0:
+        _copy(store, frozen, store.block[slot])
+    else:
+        _merge(store.terms, store.block[slot], frozen)
+    _update(store, slot)
 
 
 @clusters.drop_run.of(VectorStore)
@@ -86,7 +95,10 @@ def _empty_group(store: VectorStore) -> None:
 
 @clusters.add_to_group.of(VectorStore)
 def _add_to_group(store: VectorStore, i: int) -> None:
-    _join(store.terms, store.block[GROUP], store.vectors[i], store.own[i])
+    if i >= store.vectors.shape[0]:
+        _merge(store.terms, store.block[GROUP], store.frozen[i - store.vectors.shape[0]])
+    elif _has_vector(store.vectors[i]):
+        _join(store.terms, store.block[GROUP], store.vectors[i], store.own[i])
 
 
 @clusters.copies_in_group.of(VectorStore)
@@ -118,5 +130,6 @@ def _prepare(store: VectorStore) -> None:
     for slot in range(store.size.shape[0]):
         clear(store, slot)
     for i in range(store.fresh.shape[0]):
-        store.own[i] = _own(store.terms, store.vectors[i])
-        store.fresh[i] = _predictive(store.terms, store.block[EMPTY], store.vectors[i], store.own[i])
+        if _has_vector(store.vectors[i]):
+            store.own[i] = _own(store.terms, store.vectors[i])
+            store.fresh[i] = _predictive(store.terms, store.block[EMPTY], store.vectors[i], store.own[i])
