@@ -17,44 +17,6 @@ from streamdp.kernels.jit import entry
 
 
 @entry
-def count_together(labels: np.ndarray, order: np.ndarray, place: np.ndarray, similarity: np.ndarray) -> None:
-    """Fill ``similarity``, zeros before, with the share of the draws in which two records are together.
-
-    ``labels`` are any integers, a draw a row; a row of ``order`` lists the records by label, and then as
-    they come, and ``place`` says where in it each record is.
-    """
-    n_draws, n = labels.shape
-    for i in range(n):
-        similarity[i, i] = 1.0
-        for s in range(n_draws):
-            for p in range(place[s, i] + 1, n):
-                if labels[s, order[s, p]] != labels[s, i]:
-                    break
-                similarity[i, order[s, p]] += 1.0
-        for j in range(i + 1, n):
-            similarity[i, j] /= n_draws
-            similarity[j, i] = similarity[i, j]
-
-
-@entry
-def sum_inside(labels: np.ndarray, order: np.ndarray, similarity: np.ndarray, inside: np.ndarray) -> None:
-    """Fill ``inside`` with each record's sum of similarities to its cluster, the record itself included.
-
-    ``order`` lists the records by label, and then as they come.
-    """
-    n = labels.shape[0]
-    inside[:] = 1.0
-    for p in range(n):
-        i = order[p]
-        for q in range(p + 1, n):
-            j = order[q]
-            if labels[j] != labels[i]:
-                break
-            inside[i] += similarity[i, j]
-            inside[j] += similarity[i, j]
-
-
-@entry
 def sweep(
     labels: np.ndarray,
     similarity: np.ndarray,
@@ -66,7 +28,7 @@ def sweep(
 ) -> int:
     """Give each record in turn the label that costs least; returns how many have changed.
 
-    ``sizes`` (int64[N], by label) and ``inside`` (float64[N], by record, see `sum_inside`) follow.
+    ``sizes`` (int64[N], by label) and ``inside`` (float64[N], by record, see `_inside`) follow.
     ``near`` and ``cost`` (float64[N], by label) are scratch: similarity to the record, loss with it.
     """
     n, moved = labels.shape[0], 0
@@ -110,6 +72,7 @@ Floats = NDArray[np.float64]
 Loss = Literal["vi", "binder"]
 
 LIMIT = 20_000  # records: a similarity matrix of 3.2 GB
+AT_ONCE = 1_000  # records of a cluster that are counted together with all of it
 DESCENTS = 10  # from draws; a single one often ends in a worse optimum
 
 
@@ -123,10 +86,19 @@ def similarity_matrix(draws: ArrayLike) -> Floats:
     n = labels.shape[1]
     if n > LIMIT:
         raise ValueError(f"{n} records are too many: the similarity matrix of {LIMIT} takes 3.2 GB")
-    similarity = np.zeros((n, n))
-    order = np.argsort(labels, axis=1, kind="stable")
-    count_together(labels, order, np.argsort(order, axis=1), similarity)
-    return similarity
+    together = np.zeros((n, n))
+    for drawn in labels:
+        for members in _clusters(drawn):
+            for some in np.array_split(members, len(members) // AT_ONCE + 1):
+                together[np.ix_(some, members)] += 1.0
+    together /= len(labels)
+    return together
+
+
+def _clusters(labels: Integers) -> list[Integers]:
+    """The records of each cluster, in their order."""
+    order = np.argsort(labels, kind="stable")
+    return np.split(order, np.flatnonzero(np.diff(labels[order])) + 1)
 
 
 def point_estimate(similarity: Floats, draws: ArrayLike, loss: Loss = "vi") -> tuple[Integers, float]:
@@ -189,8 +161,12 @@ def _varying(labels: Integers, similarity: Floats, loss: Loss) -> float:
 
 def _inside(labels: Integers, similarity: Floats) -> Floats:
     """For each record the sum of its similarities to the records of its cluster, itself included."""
-    inside = np.empty(len(labels))
-    sum_inside(labels, np.argsort(labels, kind="stable"), similarity, inside)
+    inside = np.ones(len(labels))
+    for members in _clusters(labels):
+        for place, i in enumerate(members.tolist()):
+            near = similarity[i, members]
+            near[place] = 0.0
+            inside[members] += near
     return inside
 
 
