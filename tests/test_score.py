@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from streamdp.scoring.agreement import agreement
-from streamdp.scoring.score import ScoreError, read_assignments, score
+from streamdp.scoring.score import ScoreError, score
 
 
 def assignment(seq: int, cluster: int, revision: int = 0, **other: Any) -> dict[str, Any]:
@@ -66,9 +66,11 @@ def test_the_highest_revision_wins_in_any_order(tmp_path: Path) -> None:
         assignment(0, 2, revision=1),
         assignment(7, 9, revision=1),
     ]
-    read = read_assignments(write(tmp_path / "out.jsonl", lines))
-    assert (read.first, read.newest, read.lines) == ([1, 9], [3, 9], [1, 8])
-    assert read.sources == {"in.jsonl"}
+    truth = write(tmp_path / "in.jsonl", [{"cluster": 1 if i in (0, 7) else None} for i in range(8)])
+    report = score(write(tmp_path / "out.jsonl", lines), truth)
+    assert report.first == agreement([1, 9], [1, 1])
+    assert report.newest == agreement([3, 9], [1, 1])
+    assert (report.revised, report.unassigned) == (1, 0)
 
 
 def test_ids_are_preferred_and_numbers_equal_their_digits(tmp_path: Path) -> None:
@@ -120,7 +122,8 @@ def test_a_last_line_cut_short_is_left_out(tmp_path: Path) -> None:
     out = write(tmp_path / "out.jsonl", [assignment(0, 1)])
     with out.open("ab") as file:
         file.write(b'{"seq": 1, "clus')
-    assert read_assignments(out).first == [1]
+    truth = write(tmp_path / "in.jsonl", [{"cluster": "a"}, {"cluster": "b"}])
+    assert score(out, truth).first == agreement([1], [0])
 
 
 def fails(out: Path, truth: Path, field: str = "cluster") -> tuple[str, int]:

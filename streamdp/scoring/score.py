@@ -24,21 +24,6 @@ class ScoreError(StreamdpError):
     """Files that cannot be scored: not there (66), or of no use (65)."""
 
 
-class Assignments(msgspec.Struct, frozen=True):
-    """The assignments of an output file, one entry per seq in the order of the file.
-
-    ``first`` holds the labels as first announced, ``newest`` those of the latest revisions. ``lines``
-    are the records' line numbers in the file they came from, None where they came from elsewhere;
-    ``sources`` are the files they came from.
-    """
-
-    ids: list[str | None]
-    lines: list[int | None]
-    first: list[int]
-    newest: list[int]
-    sources: frozenset[str]
-
-
 class ScoreReport(msgspec.Struct, frozen=True):
     """How well the labels agree with the truth, over the records that have both.
 
@@ -57,39 +42,23 @@ class ScoreReport(msgspec.Struct, frozen=True):
     unknown: int
 
 
-def read_assignments(path: str | Path) -> Assignments:
-    """Read an output file of streamdp: JSON lines or CSV, gzipped if the name ends in .gz.
-
-    Of several lines with one seq, that of the highest revision is the newest (the later one on
-    ties). Lines of finality are skipped, and so is a last line cut short, which a running or killed
-    writer leaves behind. Raises ``ScoreError``.
-    """
-    found = by_record(answer for _, answer in answers_in(path, ScoreError)).values()
-    firsts = [each.first for each in found]
-    return Assignments(
-        ids=[None if answer.id is None else str(answer.id) for answer in firsts],
-        lines=[answer.position.get("line") for answer in firsts],
-        first=[answer.cluster for answer in firsts],
-        newest=[each.newest.cluster for each in found],
-        sources=frozenset(answer.position["file"] for answer in firsts if "file" in answer.position),
-    )
-
-
 def score(assignments_path: str | Path, truth_path: str | Path, field: str = "cluster") -> ScoreReport:
     """Score an output file against a truth file: JSON lines or a table with the true class in ``field``.
 
     A class is a string or a number. When any assignment carries an id, records are found by the
     truth file's ``id`` (an id written as a number equals the same digits as a string), else by line
     number, counted from 1; truth records without an id are skipped where ids are used. The truth file may
-    well be the input itself. Either file may be gzipped.
+    well be the input itself. Either file may be gzipped. Of several lines with one seq, that of the highest
+    revision is the newest; a last line that a running or killed writer has cut short is left out.
     Raises ``ScoreError``: a missing file, lines that cannot be read, one id with two classes, nothing
     that matches.
     """
-    given = read_assignments(assignments_path)
-    by_id = any(key is not None for key in given.ids)
-    if not by_id and len(given.sources) > 1:
+    found = [*by_record(answer for _, answer in answers_in(assignments_path, ScoreError)).values()]
+    by_id = any(each.first.id is not None for each in found)
+    sources = {each.first.position["file"] for each in found if "file" in each.first.position}
+    if not by_id and len(sources) > 1:
         raise ScoreError(
-            f"{assignments_path}: assignments from {len(given.sources)} files cannot be matched by line, "
+            f"{assignments_path}: assignments from {len(sources)} files cannot be matched by line, "
             "they need ids",
             Exit.BAD_DATA,
         )
@@ -97,23 +66,24 @@ def score(assignments_path: str | Path, truth_path: str | Path, field: str = "cl
     if not classes:
         raise ScoreError(f"{truth_path}: no record has a value in the field {field!r}", Exit.BAD_DATA)
 
-    keys = given.ids if by_id else given.lines
     codes: dict[Class, int] = {}
     first, newest, true = [], [], []
     scored = set()
     unknown = 0
-    for key, announced, latest in zip(keys, given.first, given.newest, strict=True):
+    for answer, latest in found:
+        key = answer.id if by_id else answer.position.get("line")
+        key = str(key) if by_id and key is not None else key
         if key is None or key not in classes:
             unknown += key is None or key not in without
             continue
         scored.add(key)
-        first.append(announced)
-        newest.append(latest)
+        first.append(answer.cluster)
+        newest.append(latest.cluster)
         true.append(codes.setdefault(classes[key], len(codes)))
     by = "id" if by_id else "line"
     if not true:
         raise ScoreError(
-            f"{assignments_path}: none of {len(keys)} assignments matches a record of {truth_path} by {by}",
+            f"{assignments_path}: none of {len(found)} assignments matches a record of {truth_path} by {by}",
             Exit.BAD_DATA,
         )
     return ScoreReport(
