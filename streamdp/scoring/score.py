@@ -71,8 +71,9 @@ def score(assignments_path: str | Path, truth_path: str | Path, field: str = "cl
     scored = set()
     unknown = 0
     for answer, latest in found:
-        key = answer.id if by_id else answer.position.get("line")
-        key = str(key) if by_id and key is not None else key
+        key: Key | None = answer.position.get("line")
+        if by_id:
+            key = None if answer.id is None else str(answer.id)
         if key is None or key not in classes:
             unknown += key is None or key not in without
             continue

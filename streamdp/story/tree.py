@@ -83,7 +83,8 @@ def tree_of(stated: Stated, together: Mapping[int, int] | None = None) -> Tree:
         found.weigh_all()
     while found.left > 1:
         found.unite_best()
-    return Tree(list(stated.labels), *(np.array(column) for column in found.unions))
+    into, gone, gains = np.array(found.unions, float).reshape(-1, 3).T
+    return Tree(list(stated.labels), into.astype(np.int64), gone.astype(np.int64), gains)
 
 
 class Uniting:
@@ -92,7 +93,7 @@ class Uniting:
     def __init__(self, stated: Stated) -> None:
         k = self.left = len(stated.labels)
         self.waits, self._live = np.zeros(k, bool), np.ones(k, bool)
-        self.unions: tuple[list[int], list[int], list[float]] = [], [], []
+        self.unions: list[tuple[int, int, float]] = []
         self._sizes = np.array(stated.sizes, np.float64)
         self.gains = np.full((k, k), -np.inf)
         self._best = np.zeros(k, np.int64)  # with which each gains most
@@ -118,8 +119,7 @@ class Uniting:
 
     def unite(self, into: int, gone: int, gain: float) -> None:
         """Make one story part of another."""
-        for column, value in zip(self.unions, (into, gone, gain), strict=True):
-            column.append(value)  # type: ignore[arg-type]
+        self.unions.append((into, gone, gain))
         unite_slots(self._store, FIRST_SLOT + gone, FIRST_SLOT + into, self._slots)
         self._sizes[into] += self._sizes[gone]
         self.waits[into] |= self.waits[gone]
