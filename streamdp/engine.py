@@ -53,7 +53,7 @@ _IN_CLEAR = (
     ("order", "leaps"),
     ("pending",),
     ("strays",),
-    ("announced", "undecided"),
+    ("announced", "ledger", "open"),
     ("announced", "ended"),
     ("announced", "ledger", "samples"),
     ("stories", "titles"),

@@ -115,8 +115,8 @@ def test_what_is_retained_is_not_nothing(words: Case) -> None:
 def test_what_is_final_while_a_stream_warms_up(final: Any) -> None:
     engine = Engine(Settings())
     engine.advance([[1.0, float(i)] for i in range(40)])
-    wrong = altered(engine.dumps(), "announced", "final", to=final)
-    with pytest.raises(SnapshotError, match="what is final is out of range"):
+    wrong = altered(engine.dumps(), "announced", "ledger", "counters", "final", to=final)
+    with pytest.raises(SnapshotError, match="final is out of range"):
         Engine.loads(wrong, engine.settings)
 
 

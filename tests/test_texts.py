@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import random
 from collections.abc import Iterator
 from itertools import cycle
@@ -17,13 +18,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from side_by_side import KEEP, all_of, check_answers, check_parts, check_read_as_decoded
 
-from streamdp.answers.open_lines import OpenLines
+from streamdp.beam.data.state import ANSWER, REVISION
 from streamdp.cli.reading import Reader
 from streamdp.decode.decoder import Decoder
 from streamdp.decode.texts import FEW, TextReader
 from streamdp.encode.order import ReorderBuffer
 from streamdp.engine import Engine
-from streamdp.ledger.numbers import NOTHING_REVISED
+from streamdp.kernels.rows import new_rows
+from streamdp.ledger.ledger import Ledger
+from streamdp.ledger.table import NUMBERS
 from streamdp.records import Answers, Assignment, Final, Lines, Raw, Record, Reject
 from streamdp.records.columns import Columns
 from streamdp.records.raws import Raws
@@ -221,7 +224,7 @@ def test_lines_are_written_as_they_are_encoded(
     log_predictive: float, novelty: float, probability: float, new: bool, link: int | None
 ) -> None:
     answer = Assignment(
-        seq=2**40,
+        seq=0,
         id='a"b',
         position={"file": "é", "line": 3},
         time=1.5,
@@ -232,14 +235,28 @@ def test_lines_are_written_as_they_are_encoded(
         link=link,
         log_predictive=log_predictive,
         novelty=novelty,
+        revision=1,
         keep={"k": [1.5, None]},
     )
     answer = msgspec.structs.replace(answer, new_probability=round(answer.new_probability, 6))
-    held = OpenLines(linked=True, final_only=False, most_bytes=1 << 40)
-    held.add_objects([answer])
-    lines = Lines()
-    held.write(held.announce(*NOTHING_REVISED, np.array([0]), 10), lines)
-    assert lines.encode() == msgspec.json.encode(answer) + b"\n"
+    assert written(answer, linked=True) == msgspec.json.encode(answer) + b"\n"
+
+
+def written(answer: Assignment, *, linked: bool) -> bytes:
+    """The line of an answer that was revised once, as a ledger writes it."""
+    ledger, lines = Ledger(10, linked=linked), Lines()
+    record = Record("storm", answer.position, answer.time, answer.id, keep=answer.keep or None)
+    ledger.keep_open(10)
+    ledger.put(new_rows(1, ANSWER, decided=-1), np.ones(1, np.int64), Columns.of([record]))
+    row = ledger.table.records[0]
+    for name in NUMBERS:
+        number = getattr(answer, name)
+        row[name] = math.nan if number is msgspec.UNSET else number
+    link = -1 if answer.link is None else answer.link
+    revision = new_rows(1, REVISION, label=answer.cluster, link=link, founded=answer.new)
+    revision["probability"] = answer.probability
+    ledger.write(ledger.move(revision), lines)
+    return lines.encode()
 
 
 @pytest.mark.parametrize("name", ["probability", "new_probability", "lasting_probability"])
@@ -248,11 +265,8 @@ def test_a_share_that_somebody_has_tampered_with_is_written(name: str, number: f
     """A kernel wrote its digits without end."""
     plain = {"probability": 0.5, "new_probability": 0.5, "log_predictive": -1.0, "novelty": 1.0, name: number}
     place = {"id": None, "position": {"line": 3}, "time": 1.5}
-    answer = Assignment(seq=0, cluster=7, new=False, link=None, **place, **plain)
-    held, lines = OpenLines(linked=False, final_only=False, most_bytes=1 << 40), Lines()
-    held.add_objects([answer])
-    held.write(held.announce(*NOTHING_REVISED, np.array([0]), 10), lines)
-    assert lines.encode() == msgspec.json.encode(answer) + b"\n"
+    answer = Assignment(seq=0, cluster=7, new=False, link=None, revision=1, **place, **plain)
+    assert written(answer, linked=False) == msgspec.json.encode(answer) + b"\n"
 
 
 @pytest.mark.parametrize("position", [{}, {"key": "a"}, {"key": "a", "line": 3}])

@@ -10,12 +10,11 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from streamdp.answers.assignments import assignments
-from streamdp.answers.open_lines import OpenLines
-from streamdp.answers.written import Report
+from streamdp.answers.assignments import assignments, rounded
 from streamdp.beam.data.state import Output
-from streamdp.kernels.sound import require
-from streamdp.ledger.ledger import Ledger
+from streamdp.ledger.ledger import Ledger, Refill
+from streamdp.ledger.step import NO_REVISIONS
+from streamdp.ledger.written import Report
 from streamdp.records import Assignment, Event, Final, Lines, Record
 from streamdp.records.columns import Columns
 from streamdp.settings import Settings
@@ -36,41 +35,42 @@ class Announcer:
 
     def __init__(self, settings: Settings, *, final_only: bool, linked: bool) -> None:
         shares = Shares.of(settings)
-        self.ledger = Ledger(settings.retain, settings.truth_field, settings.texts)
+        self.ledger = Ledger(
+            settings.retain,
+            linked=linked,
+            final_only=final_only,
+            most_bytes=shares.answers,
+            truth_field=settings.truth_field,
+            texts=settings.texts,
+        )
         self.retained = Retained(self.ledger, settings.retain, shares.retained)
-        self._most_bytes = shares.answers
         self.ended: deque[Event] = deque(maxlen=ENDED)
         """The clusters that were closed last, where events are reported."""
-        self.final_only = final_only
-        self.linked = linked
-        self.open_for = 0
-        """For how many records an assignment may still be revised, decided as it is."""
+        self.final_only, self.linked = final_only, linked
         self.passed_by = False
         """Whether records are answered by whoever runs the search: they stay open while they are retained."""
-        self._open = self._opened((), -1, (0, -1))
         self.revised = 0
         """Revisions since this was made; they are no part of the state."""
 
-    def _opened(self, answers: Sequence[Assignment], final: int, closed: tuple[int, int]) -> OpenLines:
-        """These answers as those that are open; up to ``final`` all is final, ``closed`` of them early."""
-        lines = OpenLines(linked=self.linked, final_only=self.final_only, most_bytes=self._most_bytes)
-        lines.go_on(answers, final, closed)
-        return lines
+    @property
+    def open_for(self) -> int:
+        """For how many records an assignment may still be revised, decided as it is."""
+        return self.ledger.modes.open_for
 
     @property
     def undecided(self) -> dict[int, Assignment]:
         """The newest answers that may still change, by the numbers of their records."""
-        return {answer.seq: answer for answer in self._open.objects()}
+        return {answer.seq: answer for answer in self.ledger.open_answers()}
 
     @property
     def final(self) -> int:
         """Answers up to this one are reported as final, or will be where each is announced once."""
-        return self._open.final
+        return self.ledger.final
 
     @property
     def closed(self) -> tuple[int, int]:
         """How many answers were final early, for having been too many bytes, and the last of them."""
-        return self._open.closed
+        return self.ledger.closed
 
     def counters(self) -> dict[str, int]:
         """Counts for metrics and summaries."""
@@ -81,7 +81,7 @@ class Announcer:
         """The first record whose answer may still change, of a stream of ``seq`` records."""
         if self.passed_by:
             return seq - self.retained.held
-        return seq - len(self._open)
+        return self.ledger.begin
 
     def numbers_of(self, correction: Correction) -> list[int]:
         """The numbers of the records that a correction names; -1 for an id without an open answer."""
@@ -106,79 +106,63 @@ class Announcer:
     def announce(
         self,
         rows: np.ndarray,
-        out: Output,
-        seq: int,
-        records: Columns,
         sizes: np.ndarray,
+        records: Columns,
         lines: Lines,
+        revisions: np.ndarray = NO_REVISIONS,
+        shown: tuple[Sequence[bytes], Sequence[bytes]] = ((), ()),
     ) -> None:
-        """Append a stretch of the beam's output to ``lines``, in processing order.
+        """Append what the search says of the next records to ``lines``: see :meth:`Ledger.put`.
 
-        ``rows`` of ``out.answers`` are those of ``records``, of which the first is number ``seq``; ``sizes``
-        are those of the records (``Batch.sizes``).
+        ``shown`` are the templates of lines of logs, and values of holes.
         """
-        revisions = out.revisions[: out.counters.revisions]
-        numbers, confident = self.ledger.put(seq, rows, sizes, records, revisions)
-        self._open.add(seq, rows, numbers, records)
-        self._write(self._open.announce(revisions, confident, rows["decided"], self.open_for), lines)
+        self._write(self.ledger.put(rows, sizes, records, revisions, *shown), lines)
 
     def _write(self, report: Report, lines: Lines) -> None:
         """Append what there is to say."""
         self.revised += int(report.counters.revised)
-        self._open.write(report, lines)
+        self.ledger.write(report, lines)
 
     def unsure(self, start: int, stop: int) -> np.ndarray:
         """The open records from one number up to another that were not sure, or are revised since."""
-        open_now = 0 if self.passed_by else len(self._open)
-        return self.ledger.unsure(max(start, self.ledger.seq - open_now), stop)
+        open_from = self.ledger.seq if self.passed_by else self.ledger.begin
+        return self.ledger.unsure(max(start, open_from), stop)
 
     def revise(self, out: Output, lines: Lines) -> None:
         """Append the revisions of records that were looked at again."""
-        revisions = out.revisions[: out.counters.revisions]
-        self._write(self._open.revise(revisions, self.ledger.move(revisions)), lines)
+        self._write(self.ledger.move(out.revisions[: out.counters.revisions]), lines)
+
+    def unite(self, before: int, after: int, template: str, refill: Refill, lines: Lines) -> None:
+        """A label has become an older one: see :meth:`Ledger.unite`."""
+        self._write(self.ledger.unite(before, after, template, refill), lines)
 
     def announce_frozen(
         self, out: Output, records: Sequence[Record], sizes: np.ndarray, first: int, lines: Lines
     ) -> None:
         """Append answers that taught nothing, numbered from ``first``: they are never revised."""
         rows = out.answers[: len(records)]
-        lines.extend(self._answers(rows, records, first, self.ledger.score(rows, sizes)))
+        links = rows["link"].tolist() if self.linked else repeat(-1)
+        lines.extend(assignments(rows, self.numbers(rows, sizes), records, first, links=links))
+
+    def numbers(self, rows: np.ndarray, sizes: np.ndarray) -> np.ndarray:
+        """The numbers of answers that teach nothing: see :func:`rounded`."""
+        found = rounded(rows, sizes)
+        found[4] = self.ledger.lasting(found[1])
+        return found
 
     def finish(self, last: int, lines: Lines) -> None:
         """The stream has ended with record ``last``: everything is final now."""
         if self.final_only:
-            lines.extend(self.undecided.values())
+            lines.extend(self.ledger.open_answers())
         elif last > self.final:
             lines.append(Final(last))
-        self._open = self._opened((), last, self.closed)
-
-    def _answers(
-        self,
-        rows: np.ndarray,
-        records: Sequence[Record],
-        first: int,
-        numbers: np.ndarray,
-    ) -> list[Assignment]:
-        links = rows["link"].tolist() if self.linked else repeat(-1)
-        return assignments(rows, numbers, records, first, links=links)
+        self.ledger.finish(last)
 
     def dump(self) -> dict[str, Any]:
         """What is remembered, as plain values."""
-        stored: dict[str, Any] = {
-            "undecided": list(self.undecided.values()),
-            "final": self.final,
-            "ledger": self.ledger.dump(),
-            "ended": list(self.ended),
-        }
-        return stored | ({"closed": self.closed} if self.closed[0] else {})
+        return {"ledger": self.ledger.dump(), "ended": list(self.ended)}
 
     def load(self, stored: dict[str, Any]) -> None:
         """The inverse of :meth:`dump`."""
-        final = stored["final"]
-        require(type(final) is int and -1 <= final < 1 << 62, "what is final is out of range")
         self.ledger.load(stored["ledger"])
         self.ended.extend(msgspec.convert(event, Event) for event in stored["ended"])
-        answers = [msgspec.convert(answer, Assignment) for answer in stored["undecided"]]
-        early, last = stored.get("closed", self.closed)
-        require(type(early) is type(last) is int and early >= 0 and last >= -1, "what was final early")
-        self._open = self._opened(answers, final, (early, last))

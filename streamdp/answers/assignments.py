@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import repeat
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from streamdp.ledger.table import NUMBERS
 from streamdp.records import Assignment, Record
 
 
@@ -29,7 +31,7 @@ def assignments(
     rows
         ``label`` and ``founded`` of each: arrays of shape (n,).
     numbers
-        Those of :mod:`streamdp.ledger.numbers`, shape (8, n).
+        Those of :func:`rounded`, shape (8, n).
     records
         The records, n of them.
     first
@@ -69,11 +71,11 @@ def assignments(
     return found
 
 
-def chance_of(chance: float) -> float | msgspec.UnsetType:
-    """A chance as answers have it: nothing for NaN."""
-    return msgspec.UNSET if chance != chance else float(chance)
-
-
-def counted(number: float | msgspec.UnsetType) -> int | msgspec.UnsetType:
-    """A number that is told, as a whole one."""
-    return msgspec.UNSET if number is msgspec.UNSET else int(number)
+def rounded(rows: np.ndarray | Mapping[str, np.ndarray], sizes: np.ndarray) -> np.ndarray:
+    """The numbers of answers that are never revised, as they are announced: ``NUMBERS``, shape (8, n)."""
+    found = np.full((len(NUMBERS), len(sizes)), math.nan)
+    for k in range(3):
+        found[k] = rows[NUMBERS[k]]
+    found[3] = 0.0 - found[2] / np.maximum(sizes, 1)  # never -0
+    found[:4] = np.rint(found[:4] * 1e6) / 1e6
+    return found

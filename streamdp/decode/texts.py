@@ -113,7 +113,7 @@ def _columns(
     )
     fields = np.stack(spans, axis=1) if spans else np.empty((len(ids), 0, 2), np.int64)
     letters, ends, vectors, _ = values
-    return Arrays(data, letters, ends, times, named, fields, places_of(raws)[numbers], vectors)
+    return Arrays(data, letters, ends, times, named[:, None], fields, places_of(raws)[numbers], vectors)
 
 
 def _record(parts: Parts, raws: Raws, i: int) -> Record:

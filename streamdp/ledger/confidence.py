@@ -65,8 +65,10 @@ def kind_of(most: int, labels: int) -> int:
     return 3 if labels < MANY else 4
 
 
-NONE_AGAIN = np.zeros((0, 2))
-"""What is told of no revisions."""
+NONE = np.zeros((0, 2))
+"""What is told where no record has a class."""
+
+_ASKED = ("label", "probability")
 
 
 class _Known(NamedTuple):
@@ -95,40 +97,29 @@ class Confidence:
         return len(self._known)
 
     def take(
-        self,
-        first: int,
-        answers: np.ndarray,
-        revisions: np.ndarray,
-        records: Columns,
-        found: np.ndarray,
-    ) -> np.ndarray:
+        self, first: int, answers: np.ndarray, revisions: np.ndarray, records: Columns
+    ) -> tuple[np.ndarray, np.ndarray]:
         """``confidence`` and its number of labels, of records from number ``first`` on and of revisions.
 
-        ``answers`` are those of the records, ``revisions`` what they brought. Written to ``found``, shape
-        (2, n), and returned of the revisions, shape (m, 2); NaN where the cluster has no labels.
+        ``answers`` are those of the records, ``revisions`` what they brought. Returns those of the answers,
+        shape (n, 2), and of the revisions, shape (m, 2), NaN where the cluster has no labels; nothing of
+        either where none has any.
         """
-        again = np.full((len(revisions), 2), math.nan) if len(revisions) else NONE_AGAIN
         if self.field is None and not self._known:
-            return again
-        classes = dict(_classes(records, self.field))
+            return NONE, NONE
+        found, again = (np.full((len(rows), 2), math.nan) for rows in (answers, revisions))
+        classes, r = dict(_classes(records, self.field)), 0
         by = revisions["by"].tolist()
-        clusters, shares, r = answers["label"].tolist(), answers["probability"].tolist(), 0
-        for i, (cluster, share) in enumerate(zip(clusters, shares, strict=True)):
-            found[:, i] = self.told(cluster, share)
+        for i, (cluster, share) in enumerate(zip(*(answers[name].tolist() for name in _ASKED), strict=True)):
+            found[i] = self.told(cluster, share)
             if i in classes:
                 self.learn(first + i, cluster, share, classes[i])
             while r < len(by) and by[r] == first + i:
                 again[r] = self._revise(revisions[r])
                 r += 1
-        return again
-
-    def revise(self, revisions: np.ndarray) -> np.ndarray:
-        """Some records have other labels; what is told of these, shape (m, 2)."""
-        found = np.full((len(revisions), 2), math.nan)
-        if self._known:
-            for r, revision in enumerate(revisions):
-                found[r] = self._revise(revision)
-        return found
+        for n in range(r, len(by)):
+            again[n] = self._revise(revisions[n])
+        return found, again
 
     def told(self, cluster: int, probability: float) -> tuple[float, float]:
         """``confidence`` in a cluster at a probability, and its number of labels; NaN without labels."""

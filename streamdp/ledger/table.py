@@ -15,7 +15,7 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 
 from streamdp.kernels.jit import kernel, shared
-from streamdp.kernels.rows import Counters, ints, one, reals, row_type, rows
+from streamdp.kernels.rows import Counters, ints, of, one, reals, row_type, rows
 from streamdp.records import SMALL
 
 LASTS_AFTER = 500
@@ -53,9 +53,24 @@ WEIGHT = 10.0
 
 KINDS, CELLS = USUAL.shape[1], USUAL.size
 
-ROW = row_type("label new cell revised", "new_probability")
-"""Of a record: its newest label, whether it is said to have founded that cluster, the cell of its first
-answer, whether that was revised, and the mass of a new cluster."""
+NUMBERS = (
+    *("probability", "new_probability", "log_predictive", "novelty"),
+    *("lasting_probability", "stability", "confidence", "confidence_labels"),
+)
+"""What is announced of a record, with six decimals."""
+
+ROW = row_type(
+    "seq label founded link revision template start named placed middle kept stop size cell revised",
+    " ".join(("time", *NUMBERS)),
+)
+"""A record and its newest answer.
+
+``cell`` is that of its first answer, ``revised`` whether the answer has changed since, ``revision`` how often
+it was announced anew. What an answer has from its record stands in ``letters`` from start on: its id to
+named, position to placed, time to middle, kept fields to kept, the values of a template's holes to stop;
+``template`` is which of :class:`Templates` it has, -1 for none. It counts for ``size`` bytes. The probability
+of a cluster that lasts, stability and confidence may be NaN: not told.
+"""
 
 TALLY = row_type("", "count revised")
 
@@ -72,33 +87,47 @@ def to_digits(number: float) -> float:
 class Table(NamedTuple):
     """The latest records, each at its number modulo their count, and what was counted of those judged.
 
-    ``seq`` is the number of the next record; ``lasted`` clusters, ``expected`` of them: sums so far;
-    ``usual`` the share of each cell that is usually revised, and ``early`` how many of the first records
-    have cells of their own.
+    Answers from record ``begin`` up to ``seq``, the next one, are open: they may still change, and have what
+    lines take from their records in ``letters``, of which so many are ``written``. They count for ``bytes``;
+    ``early`` answers up to ``closed`` are final because that was too much. ``final`` is the last answer that
+    is reported as final. ``lasted`` clusters, ``expected`` of them: sums so far.
     """
 
-    counters: Annotated[Counters, one("seq lasted", "expected")]
+    counters: Annotated[
+        Counters, one("seq lasted begin written final bytes early closed", "expected", final=-1, closed=-1)
+    ]
     records: Annotated[np.ndarray, rows(ROW, "records")]
+    """As many as a power of two."""
+    letters: Annotated[np.ndarray, of(np.uint8, "letters")]
     cells: Annotated[np.ndarray, rows(TALLY, CELLS)]
     usual: Annotated[np.ndarray, reals(CELLS)]
+    """The share of each cell that is usually revised."""
     early: Annotated[np.ndarray, ints(1)]
+    """How many of the first records have cells of their own."""
+    latest: Annotated[np.ndarray, ints(1)]
+    """How many records are remembered, if more of them are not open."""
+
+
+@kernel
+def row_of(table: Table, seq: int) -> Any:
+    """The row of a record."""
+    return table.records[seq & (table.records.shape[0] - 1)]
 
 
 @kernel
 def _judge(table: Table, seq: int) -> None:
     """Count the records that come of age with number ``seq``."""
-    counters, records, cells = table.counters, table.records, table.cells
-    size = records.shape[0]
+    counters, cells = table.counters, table.cells
     if seq >= LASTS_AFTER:
-        row = records[(seq - LASTS_AFTER) % size]
+        row = row_of(table, seq - LASTS_AFTER)
         counters.expected += row.new_probability
         members = 0
-        if row.new:
+        if row.founded:
             for n in range(seq - LASTS_AFTER, seq):
-                members += 1 if records[n % size].label == row.label else 0
+                members += 1 if row_of(table, n).label == row.label else 0
         counters.lasted += 1 if members > SMALL else 0
     if seq >= STAYS_AFTER:
-        row = records[(seq - STAYS_AFTER) % size]
+        row = row_of(table, seq - STAYS_AFTER)
         for cell in range(CELLS):
             cells[cell].count *= FADE
             cells[cell].revised *= FADE
@@ -107,26 +136,37 @@ def _judge(table: Table, seq: int) -> None:
 
 
 @kernel
-def put(table: Table, seq: int, answer: Any, probability: float, new_probability: float) -> None:
-    """Write record ``seq``, the next one, down; the numbers as they are announced."""
+def put(table: Table, seq: int, answer: Any, size: int) -> None:
+    """Write record ``seq``, the next one, down, of ``size`` parts; its numbers as they are announced."""
     _judge(table, seq)
-    row = table.records[seq % table.records.shape[0]]
-    row.label, row.new, row.revised, row.new_probability = answer.label, answer.founded, 0, new_probability
+    row = row_of(table, seq)
+    row.seq, row.label, row.founded, row.link = seq, answer.label, answer.founded, answer.link
+    row.revision, row.revised, row.template = 0, 0, -1
+    row.probability, row.new_probability = to_digits(answer.probability), to_digits(answer.new_probability)
+    row.log_predictive, row.novelty = to_digits(answer.log_predictive), novelty(answer.log_predictive, size)
     row.cell = KINDS if answer.founded or seq < table.early[0] else 0
     for least in LEAST:
-        row.cell += 1 if probability >= least else 0
+        row.cell += 1 if row.probability >= least else 0
     table.counters.seq = seq + 1
+    row.lasting_probability, row.stability = lasting(table, row.new_probability), stability(table, row.cell)
 
 
 @kernel
 def move(table: Table, revision: Any) -> int:
     """Give a record another label; which it had, -1 where that is not known any more."""
-    size, before = table.records.shape[0], -1
-    if revision.seq >= table.counters.seq - size:
-        row = table.records[revision.seq % size]
-        before = row.label
-        row.label, row.new, row.revised = revision.label, revision.founded, 1
+    counters = table.counters
+    if revision.seq < 0 or revision.seq < min(counters.seq - table.latest[0], counters.begin):
+        return -1
+    row = row_of(table, revision.seq)
+    before: int = row.label
+    row.label, row.founded, row.revised = revision.label, revision.founded, 1
     return before
+
+
+@shared
+def novelty(log_predictive: float, size: int) -> float:
+    """How little a record was expected, by each of its parts; never -0."""
+    return to_digits(0.0 - log_predictive / max(size, 1))
 
 
 @kernel
@@ -137,8 +177,7 @@ def lasting(table: Table, new_probability: float) -> float:
 
 
 @kernel
-def stability(table: Table, seq: int) -> float:
-    """The chance that the answer to record ``seq``, the last one, will not be revised."""
-    cell = table.records[seq % table.records.shape[0]].cell
+def stability(table: Table, cell: int) -> float:
+    """The chance that an answer of a cell will not be revised."""
     tally = table.cells[cell]
     return to_digits(1.0 - (tally.revised + WEIGHT * table.usual[cell]) / (tally.count + WEIGHT))

@@ -12,12 +12,11 @@ import msgspec
 import numpy as np
 
 from streamdp.answers import listing
-from streamdp.answers.assignments import assignments
+from streamdp.answers.assignments import assignments, rounded
 from streamdp.answers.describe import TOP
 from streamdp.answers.listing import ClusterList
 from streamdp.encode.category_encoder import CategoryEncoder
 from streamdp.engine import Engine
-from streamdp.ledger.numbers import rounded
 from streamdp.likelihoods.categorical import learned_from_records
 from streamdp.offline.diagnostics import Diagnosis
 from streamdp.offline.handover import engine_of

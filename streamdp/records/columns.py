@@ -22,6 +22,9 @@ NO_FIELDS = (-2, -2)
 
 NO_LETTERS = np.zeros(0, np.uint8)
 
+OWN_ID, OWN_POSITION, OWN_TIME, OWN_KEPT = range(4)
+"""Parts of a record that are written as a whole: see ``Arrays.written``."""
+
 
 class Arrays(NamedTuple):
     """What kernels read of records; a span is where in ``data`` something begins and ends."""
@@ -30,16 +33,21 @@ class Arrays(NamedTuple):
     letters: np.ndarray  # uint8[...] the texts in UTF-8, one after the other
     ends: np.ndarray  # int64[n] where in letters each ends
     times: np.ndarray  # float64[n] seconds, NaN where there is none
-    ids: np.ndarray  # int64[n, 2] spans of what is written of ids; begins below 0 where there is none
-    kept: np.ndarray  # int64[n, fields, 2] the same of kept fields
+    written: (
+        np.ndarray
+    )  # int64[n, 1 or 4, 2] spans of ids, below 0 where there is none; of objects, of all parts
+    kept: np.ndarray  # int64[n, fields, 2] spans of kept fields, below 0 where there is none
     places: np.ndarray  # int64[n, numbers] what is counted in positions
     vectors: np.ndarray  # float64[n, D]; D is 0 where they are texts
 
 
-_BESIDE = ("times", "ids", "kept", "places", "vectors")
+_BESIDE = ("times", "written", "kept", "places", "vectors")
 ENCODER = msgspec.json.Encoder(enc_hook=lambda value: value.item() if hasattr(value, "item") else str(value))
 _encode, _encode_lines = ENCODER.encode, ENCODER.encode_lines
 _NEWLINE = 10
+
+FEW = 16
+"""Values that are sooner gone through one by one."""
 
 
 class Columns(Sequence[Record]):
@@ -51,7 +59,7 @@ class Columns(Sequence[Record]):
     Parameters
     ----------
     columns
-        What was read of them; of objects without positions and ids.
+        What was read of them.
     raws
         The events that they were, and ``numbers`` which of these, shape (n,); None where ``objects`` are
         given.
@@ -100,18 +108,22 @@ class Columns(Sequence[Record]):
         for record in records:
             if record.keep:
                 names |= record.keep
-        data, fields = NO_LETTERS, np.empty((n, 0, 2), np.int64)
+        parts = [part for each in records for part in (each.id, each.position, each.time, each.keep)]
+        data, written = spans_of(parts)
+        written, fields = written.reshape(n, 4, 2), np.empty((n, 0, 2), np.int64)
         if names:
             keeps = [record.keep or {} for record in records]
-            data, *kept = spans_of(*([keep.get(name, msgspec.UNSET) for keep in keeps] for name in names))
+            own, *kept = spans_of(*([keep.get(name, msgspec.UNSET) for keep in keeps] for name in names))
             fields = np.stack(kept, axis=1)
+            fields[fields >= 0] += len(data)
             fields[[record.keep is None for record in records]] = NO_FIELDS
+            data = np.concatenate([data, own])
         values = values_of([record.value for record in records])
         mixed = values is None and n > 0
         letters, ends, vectors, features = values or (NO_LETTERS, np.zeros(n, np.int64), np.empty((n, 0)), ())
         times = np.array([record.time for record in records], float)
-        ids, places = np.empty((n, 2), np.int64), np.empty((n, 0), np.int64)
-        columns = Arrays(data, letters, ends, times, ids, fields, places, vectors)
+        places = np.empty((n, 0), np.int64)
+        columns = Arrays(data, letters, ends, times, written, fields, places, vectors)
         return cls(columns, None, np.arange(n), tuple(names), refused, 0, features, records, mixed=mixed)
 
     def __len__(self) -> int:
@@ -249,7 +261,7 @@ class Columns(Sequence[Record]):
         """The id of one of them."""
         if self.objects is not None:
             return self.objects[i].id
-        found: str | int | None = self._written(self.columns.ids[i])
+        found: str | int | None = self._written(self.columns.written[i, OWN_ID])
         return found
 
     def record(self, i: int) -> Record:
@@ -334,17 +346,27 @@ def spans_of(*fields: Sequence[Any]) -> list[np.ndarray]:
     """Values as JSON, one field after the other, and the spans of each; ``UNSET`` has none."""
     lines, found, at = [], [], 0
     for values in fields:
-        absent = np.array([value is msgspec.UNSET for value in values], bool)
-        if absent.any():
-            values = [None if value is msgspec.UNSET else value for value in values]
-        lines.append(_encode_lines(values))
-        ends = at + np.flatnonzero(np.frombuffer(lines[-1], np.uint8) == _NEWLINE)
-        spans = np.empty((len(values), 2), np.int64)
-        spans[:1, 0], spans[1:, 0], spans[:, 1] = at, ends[:-1] + 1, ends
-        spans[absent] = -1
+        absent = [i for i, value in enumerate(values) if value is msgspec.UNSET]
+        written = _encode_lines([None if v is msgspec.UNSET else v for v in values] if absent else values)
+        spans = _spans_of_lines(written, len(values)) + at
+        if absent:
+            spans[absent] = -1
+        lines.append(written)
         found.append(spans)
-        at += len(lines[-1])
+        at += len(written)
     return [np.frombuffer(b"".join(lines), np.uint8), *found]
+
+
+def _spans_of_lines(written: bytes, count: int) -> np.ndarray:
+    """Where so many lines begin and end, without their newlines."""
+    if count <= FEW:  # arrays take longer
+        starts = [*itertools.accumulate((len(line) + 1 for line in written.split(b"\n")[:-1]), initial=0)]
+        pairs = [(start, after - 1) for start, after in itertools.pairwise(starts)]
+        return np.array(pairs, np.int64).reshape(count, 2)
+    ends = np.flatnonzero(np.frombuffer(written, np.uint8) == _NEWLINE)
+    found = np.zeros((count, 2), np.int64)
+    found[1:, 0], found[:, 1] = ends[:-1] + 1, ends
+    return found
 
 
 NOTHING = Columns.of(())

@@ -182,7 +182,8 @@ class BeamStream(Stream):
         for start, stop, out in search.run(batch, decided, with_events=self.with_events):
             self.stage("announce")
             part, rows = slice(start, stop), out.answers[start:stop]
-            self.announcer.announce(rows, out, first + start, records[part], sizes[part], answers.lines)
+            revisions = out.revisions[: out.counters.revisions]
+            self.announcer.announce(rows, sizes[part], records[part], answers.lines, revisions)
             if self.with_events and out.counters.events:
                 self._report(search, out, first, records.times(), answers)
             self.stage("kernel")

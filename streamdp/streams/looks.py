@@ -66,7 +66,7 @@ class Looks:
         if self.began is not None:
             self._announcer.ledger.begin_vectors()
         looks = self._age or self.passes or self.began
-        self._announcer.open_for = self._settings.retain if looks else 0
+        self._announcer.ledger.keep_open(self._settings.retain if looks else 0)
 
     def back(
         self, search: BeamSearch, refinable: Callable[[], Refinable | None], *, with_events: bool, last: bool

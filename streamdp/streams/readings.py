@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from streamdp.answers.open_lines import as_template
+from streamdp.ledger.lines import as_template
 from streamdp.lines.masks import Masks
 from streamdp.lines.shown import Marker, filled, holes, pieces_of, template_of, values_of
 from streamdp.lines.state import State

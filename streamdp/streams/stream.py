@@ -341,10 +341,7 @@ class Stream(ABC):
 
         Raises UnsoundError.
         """
-        undecided, final, seq = list(self.announcer.undecided), self.announcer.final, self.seq
-        require(self.announcer.ledger.seq == seq, "the ledger has other records")
-        first = undecided[0] if undecided else seq
-        require(type(final) is int and -1 <= final < max(seq, 1), "what is final is out of range")
-        last = max(through, final, self.announcer.closed[1])
-        whole = undecided == list(range(first, seq)) and first <= last + 1
-        require(whole, "what was announced has gaps")
+        ledger = self.announcer.ledger
+        require(ledger.seq == self.seq, "the ledger has other records")
+        last = max(through, ledger.final, ledger.closed[1])
+        require(ledger.begin <= last + 1, "what was announced has gaps")

@@ -13,15 +13,15 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from streamdp.answers.announcer import Announcer
 from streamdp.answers.assignments import assignments
 from streamdp.answers.describe import Candidate, Census, census_of_all
-from streamdp.answers.line_announcer import LineAnnouncer
-from streamdp.answers.open_lines import as_template, as_values
 from streamdp.answers.rates import SECONDS, Rates
 from streamdp.encode.batch import Batch
 from streamdp.encode.order import ReorderBuffer, refuse
 from streamdp.kernels.packed import pack, unpack
 from streamdp.kernels.sound import require
+from streamdp.ledger.lines import as_template, as_values
 from streamdp.lines.forgotten import forget
 from streamdp.lines.holes import Past, past_of
 from streamdp.lines.state import roots
@@ -52,12 +52,11 @@ class TemplateStream(Stream):
         Answer each record once, when its label is final.
     """
 
-    announcer: LineAnnouncer
     kind = "lines"
 
     def __init__(self, settings: Settings, order: ReorderBuffer, *, final_only: bool) -> None:
-        super().__init__(settings, order, LineAnnouncer(settings, final_only=final_only))
-        self.announcer.open_for = settings.retain
+        super().__init__(settings, order, Announcer(settings, final_only=final_only, linked=False))
+        self.announcer.ledger.keep_open(settings.retain)
         self.masks, split = template_masks(settings), settings.split_by
         self.lines = LineStream(
             template_terms(settings), bounds=template_bounds(settings), masks=self.masks, split=split
@@ -133,7 +132,7 @@ class TemplateStream(Stream):
         """Append answers that teach nothing, numbered from ``first``."""
         _, taken = self._texts(Columns.of(records), answers)
         part = self.lines.score(taken.said())
-        numbers = self.announcer.ledger.score(part.answers, part.sizes)
+        numbers = self.announcer.numbers(part.answers, part.sizes)
         answers.lines.extend(self._answers(part.answers, numbers, first, taken))
 
     def end(self, answers: Answers) -> None:
@@ -225,12 +224,12 @@ class TemplateStream(Stream):
         label = label_of(self.lines.state.clusters, older)
         self._rates.unite(younger, label)
         of_label = functools.cache(lambda: sorted(self._families(self._living())[label]))
-        self.announcer.relabel(
+        self.announcer.unite(
             younger,
             label,
             self.readings.shown[label],
-            lines,
             lambda template, values: self.readings.refilled(of_label(), template, values),
+            lines,
         )
         if events is not None:
             event = self._event("merged", younger, seq, time)
