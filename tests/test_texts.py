@@ -28,6 +28,7 @@ from streamdp.kernels.rows import new_rows
 from streamdp.ledger.ledger import Ledger
 from streamdp.ledger.table import NUMBERS
 from streamdp.records import Answers, Assignment, Final, Lines, Raw, Record, Reject
+from streamdp.records.answer_rows import all_rows
 from streamdp.records.columns import Columns
 from streamdp.records.raws import Raws
 from streamdp.settings import Settings
@@ -282,7 +283,7 @@ def test_positions_that_count_nothing_are_written(position: dict[str, Any]) -> N
 
 def test_what_is_written_and_what_is_not_stay_in_order() -> None:
     lines = Lines([Final(3)])
-    lines.write(b'{"final_through":4}\n', 1)
+    lines.write(all_rows(Lines([Final(4)])))
     lines.extend([Final(5), Final(6)])
     assert [line.final_through for line in lines] == [3, 4, 5, 6]  # type: ignore[union-attr]
     assert [line.final_through for line in reversed(lines)] == [6, 5, 4, 3]  # type: ignore[union-attr]
