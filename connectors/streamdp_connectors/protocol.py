@@ -7,6 +7,7 @@ protocol of its own: ``isinstance`` tells whether a source or a sink can do it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 from streamdp.errors import StreamdpError
@@ -55,8 +56,41 @@ class Lag(NamedTuple):
     last: Raw | None
 
 
+@dataclass(frozen=True)
+class SourceRequest:
+    """What a source is opened for.
+
+    ``address`` is as the user wrote it, such as ``redis://host/news?group=a``; ``follow`` says whether it
+    waits for more at its end, ``longest`` how many bytes of a record are worth reading.
+    """
+
+    address: str
+    follow: bool
+    longest: int
+
+
+@dataclass(frozen=True)
+class SinkRequest:
+    """What a sink is opened for.
+
+    ``left`` is what its ``state`` returned at the snapshot that the run resumes from, None for a new output.
+    ``replayed`` says whether what was written after it comes again, ``ended`` that the input had come to its
+    end at the snapshot, and ``overwrite`` that what is there may be replaced.
+    """
+
+    address: str
+    left: Any
+    replayed: bool
+    ended: bool
+    overwrite: bool
+
+
+@runtime_checkable
 class Source(Protocol):
-    """Where records come from. Every method but ``close`` may raise SourceError."""
+    """Where records come from. Every method but ``close`` may raise SourceError.
+
+    It may have a ``place``: the names in the positions of its records, which are columns of a table.
+    """
 
     @property
     def at_end(self) -> bool:
@@ -132,6 +166,7 @@ def share_of(source: Source) -> float | None:
     return source.share() if isinstance(source, Sized) else None
 
 
+@runtime_checkable
 class Sink(Protocol[Item]):
     """Where lines (bytes), or rejects, go. Every method may raise SinkError.
 

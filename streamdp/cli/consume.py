@@ -101,6 +101,7 @@ class Run:
             say(f"the state is in {outputs.state}, unless --state names another folder")
         self.replayed = not goes_on or (resumed is not None and resumed.ended)
         how: dict[str, Any] = {"keep": further_columns(self.settings), "replayed": self.replayed}
+        how["place"] = getattr(self.source, "place", ())
         self.sinks = Sinks(input, outputs, resumed, self.settings, waiting=self._wait, **how)
         if resumed is not None:
             say(f"resuming from record {resumed.seq:,} of {outputs.state}")

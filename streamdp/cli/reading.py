@@ -9,6 +9,7 @@ import os
 import shlex
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 import msgspec
@@ -22,9 +23,10 @@ from streamdp_connectors.journal.segments import is_journal
 from streamdp_connectors.journal.source import JournalSource
 from streamdp_connectors.kafka.config import kafka_options
 from streamdp_connectors.kafka.source import KafkaSource
-from streamdp_connectors.protocol import Source, SourceError, Watched
+from streamdp_connectors.protocol import Source, SourceError, SourceRequest, Watched
 
 from streamdp.cli.errors import say
+from streamdp.cli.registered import source_of
 from streamdp.decode.columns import TRUTH
 from streamdp.decode.dates import steps
 from streamdp.decode.decoder import Format
@@ -43,7 +45,7 @@ from streamdp.records.columns import Columns
 from streamdp.records.raws import Raws
 from streamdp.settings import Settings
 from streamdp.settings.memory import longest_record
-from streamdp.settings.places import Input
+from streamdp.settings.places import Input, scheme_of
 
 BOOTSTRAP = "localhost:9092"
 COLUMNS = ("csv", "tsv", "ssv")
@@ -180,8 +182,8 @@ def listed(names: Sequence[str]) -> str:
 
 def _format_of_all(settings: Settings, input: Input) -> Format:
     """The format of a file, or of all files of a folder. Raises ConfigError (64)."""
-    if input.file is None or not os.path.isdir(input.file):
-        return format_of(settings, input.file)
+    if input.path is None or not os.path.isdir(input.path):
+        return format_of(settings, input.path)
     names = [name for name in os.listdir(input.file) if not name.startswith(".")]
     formats = {format_of(settings, name): name for name in sorted(names, reverse=True)}
     if len(formats) > 1:
@@ -193,15 +195,6 @@ def _format_of_all(settings: Settings, input: Input) -> Format:
             f"{input.file} holds tables, each with columns of its own: read them one by one", Exit.USAGE
         )
     return found
-
-
-def _journal_of(input: Input) -> JournalSource | None:
-    """The journal that a folder holds; None for any other input. Raises ConfigError (64)."""
-    if input.file is None or not is_journal(input.file):
-        return None
-    if input.follow:
-        raise ConfigError("--follow is for files; streamdp serve goes on with a journal", Exit.USAGE)
-    return JournalSource(input.file)
 
 
 def _lines_of(file: FileSource) -> Iterator[tuple[int, bytes]]:
@@ -288,38 +281,18 @@ class Reader:
         self._alone = settings.max_lateness > 0.0
         self._new_log = None if log is None or log.given else log
         self._dated = None if input.follow else log
-        found: Source | None = source or _journal_of(input)
-        if found is None:
-            found = (self._file if input.topic is None else self._topic)(settings, input, input_format)
-        self.source = found
+        if source is None:
+            address = input.topic or input.file or ""
+            asked = Opening(address, input.follow, self.longest, self, settings, input, input_format)
+            self.source = source_of(_kind_of(input), asked)
+        else:
+            self.source = source
+        found = self.source
         judged = settings.read_order != "forwards" and input_format not in UNTIMED
         if judged and isinstance(found, FileSource):
             self._unjudged = not found.seekable
             if settings.read_order == "backwards" or (found.seekable and _newest_first(settings, found.path)):
                 self.source = self._turned(found, input.follow)
-
-    def _file(self, settings: Settings, input: Input, input_format: Format) -> Source:
-        """A file, a folder or a pipe."""
-        assert input.file is not None
-        longest, written = self.longest, LINES[input_format]
-        if os.path.isdir(input.file):
-            return FolderSource(
-                input.file,
-                lambda path, whole: FileSource(path, written, max_line=longest, whole=whole),
-                input.follow,
-            )
-        if is_columnar(input.file):
-            if input.follow:
-                raise ConfigError("--follow is for lines, not for rows of Parquet or an array", Exit.USAGE)
-            if input.file.lower().endswith(".npy"):
-                return NpySource(input.file, settings.vector_name)
-            counts = {*self.decoder.fields.roles, *self.decoder.fields.keep}
-            shape = functools.partial(_shape, settings)
-            return ParquetSource(input.file, shape, lambda name: settings.of_categories or name in counts)
-        file = FileSource(input.file, written, input.follow, max_line=longest)
-        if input_format in COLUMNS:
-            self._set_header(file)
-        return file
 
     def _turned(self, file: FileSource, follow: bool) -> BackwardsSource:
         """The same file read backwards."""
@@ -331,35 +304,13 @@ class Reader:
             self._learn(self._new_log, [])
         return BackwardsSource(file, None if self.decoder.log is None else self.decoder.log.begins)
 
-    def _topic(self, settings: Settings, input: Input, input_format: Format) -> Source:
-        """A topic, merged by the times in its records."""
-        if input_format in COLUMNS:
-            raise ConfigError("a topic has no header of columns: send JSON or text", Exit.USAGE)
-        assert input.topic is not None
-        client = Client.of(input)
-        return KafkaSource(
-            input.topic,
-            client.bootstrap,
-            group=input.group or f"streamdp-{input.topic}",
-            start=start_of(input.start or "earliest", settings.time_zone),
-            until_end=input.until_end,
-            on_gap=input.on_gap,
-            on_damage=input.on_damage,
-            give_up_after=input.give_up_after,
-            idle_timeout=settings.idle_timeout,
-            in_step=settings.max_leap if settings.max_lateness else None,
-            client_options=client.options,
-            times_of=self._times_of,
-            one_by_one=self._texts is None,
-            partition=input.partition,
-        )
-
     @functools.cached_property
     def watched(self) -> Watched | None:
         """The source, if it can be watched."""
         return self.source if isinstance(self.source, Watched) else None
 
-    def _set_header(self, file: FileSource) -> None:
+    def set_header(self, file: FileSource) -> None:
+        """Read rows of a table with these columns. Raises ConfigError (65) where a named one is not there."""
         try:
             refuse_unknown(self._named, file.header or ())
             self.decoder.header = file.header or []
@@ -377,8 +328,8 @@ class Reader:
                 self._say(f"{flag}: no record so far has a field {name!r}; they have {listed(list(names))}")
         self._named = []
 
-    def _times_of(self, raws: Raws) -> Sequence[float | None]:
-        """The event times by which records are merged; None of one that will be refused.
+    def times_of(self, raws: Raws) -> Sequence[float | None]:
+        """The event times by which records of a topic are merged; None of one that will be refused.
 
         What was read of one that comes alone, and may go on with the one before, is kept until it is handed
         out.
@@ -392,6 +343,11 @@ class Reader:
         self._decoded[raw.position["partition"], raw.position["offset"]] = decoded
         time = _time_in(decoded)
         return [None if time is None or time > raw.arrival + self.max_ahead else time]
+
+    @property
+    def one_by_one(self) -> bool:
+        """Whether ``times_of`` takes a record at a time."""
+        return self._texts is None
 
     @property
     def joined(self) -> int:
@@ -537,3 +493,96 @@ class Reader:
                 log.read(data, now)
         log.overdue.clear()
         log.exceptions = 0
+
+
+# ---------------------------------------------------------------- what is registered
+
+
+@dataclass(frozen=True)
+class Opening(SourceRequest):
+    """What our own sources are opened for."""
+
+    reader: Reader
+    settings: Settings
+    input: Input
+    format: Format
+
+
+def _kind_of(input: Input) -> str:
+    """Which source an input is read by."""
+    path = input.path
+    if path is None:
+        return scheme_of(input.file) or "topic"
+    if is_journal(path):
+        return "journal"
+    if os.path.isdir(path):
+        return "folder"
+    return path.rpartition(".")[2].lower() if is_columnar(path) else "file"
+
+
+def open_file(asked: Opening) -> FileSource:
+    """A file or a pipe, of lines or rows."""
+    file = FileSource(asked.address, LINES[asked.format], asked.follow, max_line=asked.longest)
+    if asked.format in COLUMNS:
+        asked.reader.set_header(file)
+    return file
+
+
+def open_folder(asked: Opening) -> FolderSource:
+    """A folder of files of lines."""
+    written, longest = LINES[asked.format], asked.longest
+    return FolderSource(
+        asked.address,
+        lambda path, whole: FileSource(path, written, max_line=longest, whole=whole),
+        asked.follow,
+    )
+
+
+def open_journal(asked: Opening) -> JournalSource:
+    """A folder that is the journal of a service."""
+    if asked.follow:
+        raise ConfigError("--follow is for files; streamdp serve goes on with a journal", Exit.USAGE)
+    return JournalSource(asked.address)
+
+
+def open_npy(asked: Opening) -> NpySource:
+    """A NumPy array."""
+    _refuse_following(asked)
+    return NpySource(asked.address, asked.settings.vector_name)
+
+
+def open_parquet(asked: Opening) -> ParquetSource:
+    """Rows of Parquet."""
+    _refuse_following(asked)
+    settings, fields = asked.settings, asked.reader.decoder.fields
+    counts = {*fields.roles, *fields.keep}
+    shape = functools.partial(_shape, settings)
+    return ParquetSource(asked.address, shape, lambda name: settings.of_categories or name in counts)
+
+
+def _refuse_following(asked: Opening) -> None:
+    if asked.follow:
+        raise ConfigError("--follow is for lines, not for rows of Parquet or an array", Exit.USAGE)
+
+
+def open_topic(asked: Opening) -> KafkaSource:
+    """A topic, merged by the times in its records."""
+    if asked.format in COLUMNS:
+        raise ConfigError("a topic has no header of columns: send JSON or text", Exit.USAGE)
+    input, settings, reader, client = asked.input, asked.settings, asked.reader, Client.of(asked.input)
+    return KafkaSource(
+        asked.address,
+        client.bootstrap,
+        group=input.group or f"streamdp-{asked.address}",
+        start=start_of(input.start or "earliest", settings.time_zone),
+        until_end=input.until_end,
+        on_gap=input.on_gap,
+        on_damage=input.on_damage,
+        give_up_after=input.give_up_after,
+        idle_timeout=settings.idle_timeout,
+        in_step=settings.max_leap if settings.max_lateness else None,
+        client_options=client.options,
+        times_of=reader.times_of,
+        one_by_one=reader.one_by_one,
+        partition=input.partition,
+    )

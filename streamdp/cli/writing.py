@@ -8,6 +8,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Container, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -15,24 +16,25 @@ from streamdp_connectors.files.resume import Left, Rotation
 from streamdp_connectors.files.sink import FileSink, RejectSink
 from streamdp_connectors.kafka.delivery import Delivery
 from streamdp_connectors.kafka.sink import KafkaRejects, KafkaSink, check_stored
-from streamdp_connectors.protocol import Marked, Sink, SinkError
+from streamdp_connectors.protocol import Marked, Sink, SinkError, SinkRequest
 from streamdp_connectors.store.sink import StoreLeft, StoreSink
 from streamdp_connectors.store.tables import Bounds, Corrected
 
 from streamdp.cli.board import is_terminal
 from streamdp.cli.lines import lines_for
 from streamdp.cli.reading import Client
+from streamdp.cli.registered import sink_of
 from streamdp.errors import ConfigError, Exit
 from streamdp.records import GAP, Answers, Reject
 from streamdp.records.columns import Columns
 from streamdp.settings import Settings
-from streamdp.settings.places import NOWHERE, Input, Outputs
+from streamdp.settings.places import NOWHERE, Input, Outputs, scheme_of, without_password
 from streamdp.state import claim
 from streamdp.state.corrections import Correction
 from streamdp.state.snapshot import SUFFIX, Header, SnapshotError
 
-EVENTS = (b'{"event":',)
-"""How lines of events begin."""
+BEGINNINGS = {"events": (b'{"event":',), "finality": (b'{"final_through":',)}
+"""How the lines of some outputs begin."""
 
 
 class UndeliveredError(SinkError):
@@ -101,7 +103,7 @@ def refuse_double_use(input: Input, outputs: Outputs) -> None:
             _check_topic(option, topic)
             topics[topic] = option
     named = {
-        "file": input.file,
+        "file": input.path,
         "output": outputs.output,
         "rejects": None if outputs.rejects_topic else _rejects_path(outputs),
         "events": outputs.events,
@@ -110,6 +112,12 @@ def refuse_double_use(input: Input, outputs: Outputs) -> None:
     }
     seen: dict[object, str] = {}
     for option, path in named.items():
+        if path is not None and scheme_of(path) is not None:
+            if option in ("rejects", "store"):
+                raise ConfigError(
+                    f"--{option} is a file, and {without_password(path)} is an address", Exit.USAGE
+                )
+            continue
         if path is None or path == "-" or (os.path.exists(path) and not os.path.isfile(path)):
             continue
         if option != "file" and outputs.state is not None:
@@ -146,6 +154,9 @@ def _refuse_in_state(option: str, path: str, state: str) -> None:
         raise ConfigError(f"--{option} {path} is a file of the state itself", Exit.USAGE)
 
 
+_CHECKS: dict[str, Callable[[Mapping[str, Any]], object]] = {"file": Left.of, "topic": check_stored}
+"""What reads the stored state of our own sinks of lines."""
+
 OUTPUTS = ("output", "rejects", "events", "finality", "store")
 """Names of what is written, in headers of snapshots."""
 
@@ -156,27 +167,47 @@ def check_outputs(header: Header) -> None:
         for name, stored in header.outputs.items():
             if name not in OUTPUTS or not isinstance(stored, dict):
                 raise SinkError(f"there is no output {name}", Exit.BAD_DATA)
-            if name == "store":
-                StoreLeft.of(stored)
-            elif "path" in stored:
-                Left.of(stored)
-            else:
-                check_stored(stored)
+            (StoreLeft.of if name == "store" else _CHECKS.get(_kind_stored(stored), dict))(stored)
     except SinkError as error:
         raise SnapshotError(error.message, error.exit_code) from None
 
 
+def _kind_stored(stored: Mapping[str, Any]) -> str:
+    """What wrote an output before: a file, a topic, or a scheme."""
+    return str(stored.get("scheme", "file" if "path" in stored else "topic"))
+
+
 def _check_kinds(outputs: Outputs, kept: Mapping[str, Any]) -> None:
-    """Raise SnapshotError unless outputs are files and topics as they were before."""
+    """Raise SnapshotError unless outputs go to what they went to before."""
     if not {"output", "rejects"} <= set(kept):
         raise SnapshotError(f"{outputs.state}: its outputs are not known", Exit.BAD_DATA)
-    for name, topic in (("output", outputs.output_topic), ("rejects", outputs.rejects_topic)):
-        if ("path" in kept[name]) != (topic is None):
+    for name, (kind, _) in _targets(outputs, kept).items():
+        before = _kind_stored(kept.get(name, {"scheme": kind}))
+        shown = before if before in _CHECKS else f"{before}:// address"
+        if before != {"rejects": "file", "store": "file", "dead_letters": "topic"}.get(kind, kind):
             raise SnapshotError(
-                f"{outputs.state}: its {name} went to a {'file' if topic else 'topic'} before; "
+                f"{outputs.state}: its {name} went to a {shown} before; "
                 "use the same options, or name another --state",
                 Exit.CONFIG,
             )
+
+
+def _targets(outputs: Outputs, kept: Mapping[str, Any]) -> dict[str, tuple[str, str]]:
+    """By name of what is written: which kind of sink it goes to, and its path, topic or address."""
+    found = {
+        "output": ("topic", outputs.output_topic) if outputs.output_topic else ("", outputs.output),
+        "rejects": ("rejects", _rejects_path(outputs, kept.get("rejects"))),
+        "events": ("", outputs.events),
+        "finality": ("", outputs.finality),
+        "store": ("store", outputs.store),
+    }
+    if outputs.rejects_topic is not None:
+        found["rejects"] = "dead_letters", outputs.rejects_topic
+    return {
+        name: (kind or scheme_of(address) or "file", address)
+        for name, (kind, address) in found.items()
+        if address is not None
+    }
 
 
 def _holds_just(path: str, header: bytes) -> bool:
@@ -191,7 +222,8 @@ class Sinks:
     """The output, the dead letters and the events; files and topics alike go on where a snapshot was.
 
     ``replayed`` says whether records after the snapshot come again; where they do not, what was written of
-    them is kept. ``waiting`` is called while a broker does not take what was written, and may raise.
+    them is kept. ``place`` names what positions consist of. ``waiting`` is called while a broker does not
+    take what was written, and may raise.
     """
 
     def __init__(
@@ -201,6 +233,7 @@ class Sinks:
         resumed: Header | None,
         settings: Settings,
         *,
+        place: Sequence[str] = ("file", "line"),
         keep: Sequence[str] = (),
         replayed: bool = True,
         waiting: Callable[[], bool] = lambda: True,
@@ -208,46 +241,30 @@ class Sinks:
         kept: dict[str, Any] = {} if resumed is None else resumed.outputs
         if resumed is not None:
             _check_kinds(outputs, kept)
-        how = {"overwrite": outputs.overwrite, "anew": outputs.new_output, "replayed": replayed}
-        self._delivery, to = _delivery(input, outputs, kept, waiting)
-        to["ended"] = resumed is not None and resumed.ended
-        self._rejects_topic = outputs.rejects_topic
-        self.output: Sink[bytes]
-        self.rejects: Sink[Reject]
-        place = ["file", "line"] if input.topic is None else ["topic", "partition", "offset"]
-        place += ["record"] if settings.format == "otlp" else []
+        place = (*place, "record") if settings.format == "otlp" else place
         self._lines = lines_for(outputs, settings, place, keep)
-        if outputs.output_topic is None:
-            left, beginnings = kept.get("output"), self._lines.beginnings
-            cut_off = resumed is None and _holds_just(outputs.output, self._lines.header)
-            how_written = {**how, "overwrite": outputs.overwrite or cut_off}
-            self.output = FileSink(outputs.output, left, beginnings=beginnings, **how_written)
-        else:
-            self.output = KafkaSink(outputs.output_topic, resume=kept.get("output"), **to)
-        left = kept.get("rejects")
-        if outputs.rejects_topic is None:
-            named = outputs.rejects or outputs.state or outputs.to_file
-            spare = resumed is None and not named
-            path, proposed = _rejects_path(outputs, left), outputs.rejects is None
-            self.rejects = RejectSink(path, left, spare=spare, proposed=proposed, **how)
-        else:
-            self.rejects = KafkaRejects(outputs.rejects_topic, resume=left, **to)
-        self._all: dict[str, Sink[Any]] = {"output": self.output, "rejects": self.rejects}
-        self.events: Sink[bytes] | None = None
-        if outputs.events is not None:
-            self.events = FileSink(outputs.events, kept.get("events"), beginnings=EVENTS, **how)
-            self._all["events"] = self.events
-        self.finality: Sink[bytes] | None = None
-        if outputs.finality is not None:
-            left = kept.get("finality")
-            self.finality = FileSink(outputs.finality, left, beginnings=(b'{"final_through":',), **how)
-            self._all["finality"] = self.finality
-        self.store: StoreSink | None = None
-        if outputs.store is not None:
-            how_stored = {"replayed": replayed, "ended": to["ended"]}
-            self.store = self._all["store"] = store_of(outputs, kept.get("store"), settings, **how_stored)
+        self._targets, cut_off = _targets(outputs, kept), False
+        if resumed is None:
+            cut_off = _holds_just(outputs.output, self._lines.header)
+        self._delivery, to = _delivery(input, outputs, kept, waiting)
+        ended = resumed is not None and resumed.ended
+        beginnings = {"output": self._lines.beginnings, **BEGINNINGS}
+        self._all: dict[str, Sink[Any]] = {}
+        for name, (kind, address) in self._targets.items():
+            left = kept.get(name)
+            left = left["state"] if left and "scheme" in left else left
+            overwrite = outputs.overwrite or (cut_off and name == "output")
+            own = settings, outputs, beginnings.get(name, ()), to
+            asked = Opening(address, left, replayed, ended, overwrite, *own)
+            self._all[name] = sink_of(kind, asked)
+        self.output: Sink[bytes] = self._all["output"]
+        self.rejects: Sink[Reject] = self._all["rejects"]
+        self.events: Sink[bytes] | None = self._all.get("events")
+        self.finality: Sink[bytes] | None = self._all.get("finality")
+        store: Any = self._all.get("store")
+        self.store: StoreSink | None = store
         self._marked = [sink for sink in self._all.values() if isinstance(sink, Marked)]
-        if self._lines.header and not (resumed and kept["output"]["length"]):
+        if self._lines.header and not (resumed and kept["output"].get("length", True)):
             self.output.write(self._lines.header)
         self.refused: Counter[str] = Counter()
         self.first_refused: list[Reject] = []
@@ -256,7 +273,7 @@ class Sinks:
     @property
     def rejects_name(self) -> str:
         """Where refused records are found."""
-        return self.rejects.path if isinstance(self.rejects, RejectSink) else f"topic {self._rejects_topic}"
+        return getattr(self.rejects, "path", None) or f"topic {self._targets['rejects'][1]}"
 
     def mark(self, positions: dict[str, Any]) -> None:
         """Note the source's positions after a read, before what comes of it is written."""
@@ -312,7 +329,11 @@ class Sinks:
 
     def kept(self) -> dict[str, Any]:
         """The state of the sinks for a snapshot; ask right after a flush."""
-        return {name: sink.state() for name, sink in self._all.items()}
+        found = {}
+        for name, sink in self._all.items():
+            scheme, state = scheme_of(self._targets[name][1]), sink.state()
+            found[name] = {"scheme": scheme, "state": state} if scheme else state
+        return found
 
     def lasting(self) -> Callable[[], None]:
         """Return a function that waits, in any thread, until all that was handed over is durable."""
@@ -352,25 +373,6 @@ class Sinks:
             sink.close()
 
 
-def store_of(
-    outputs: Outputs, left: Mapping[str, Any] | None, settings: Settings, *, replayed: bool, ended: bool
-) -> StoreSink:
-    """The store that the options name."""
-    assert outputs.store is not None
-    open_for = max(settings.retain, settings.max_undecided)
-    return StoreSink(
-        outputs.store,
-        left,
-        search=outputs.store_search,
-        revisions=outputs.store_answers,
-        once=outputs.final_only,
-        bounds=Bounds(outputs.store_days, outputs.store_rows, open_for),
-        overwrite=outputs.overwrite,
-        replayed=replayed,
-        ended=ended,
-    )
-
-
 def _delivery(
     input: Input, outputs: Outputs, kept: Mapping[str, Any], waiting: Callable[[], bool]
 ) -> tuple[Delivery | None, dict[str, Any]]:
@@ -399,3 +401,70 @@ def _delivery(
         partition=input.partition or 0,
     )
     return delivery, {"delivery": delivery, "epoch": new, "anew": outputs.new_output}
+
+
+# ---------------------------------------------------------------- what is registered
+
+
+@dataclass(frozen=True)
+class Opening(SinkRequest):
+    """What our own sinks are opened for."""
+
+    settings: Settings
+    outputs: Outputs
+    beginnings: Sequence[bytes]
+    to_topic: Mapping[str, Any]
+
+    @property
+    def of_file(self) -> dict[str, Any]:
+        """What files take."""
+        return {
+            "left": self.left,
+            "overwrite": self.overwrite,
+            "anew": self.outputs.new_output,
+            "replayed": self.replayed,
+        }
+
+    @property
+    def of_topic(self) -> dict[str, Any]:
+        """What topics take."""
+        return {"resume": self.left, "ended": self.ended, **self.to_topic}
+
+
+def open_file(asked: Opening) -> FileSink:
+    """A file of lines, or standard output."""
+    return FileSink(asked.address, beginnings=asked.beginnings, **asked.of_file)
+
+
+def open_topic(asked: Opening) -> KafkaSink:
+    """A topic of answers."""
+    return KafkaSink(asked.address, **asked.of_topic)
+
+
+def open_rejects(asked: Opening) -> RejectSink:
+    """The file of refused records."""
+    outputs = asked.outputs
+    spare = asked.left is None and not (outputs.rejects or outputs.state or outputs.to_file)
+    return RejectSink(asked.address, spare=spare, proposed=outputs.rejects is None, **asked.of_file)
+
+
+def open_dead_letters(asked: Opening) -> KafkaRejects:
+    """The topic of refused records."""
+    return KafkaRejects(asked.address, **asked.of_topic)
+
+
+def open_store(asked: Opening) -> StoreSink:
+    """The store of a stream."""
+    outputs, settings = asked.outputs, asked.settings
+    open_for = max(settings.retain, settings.max_undecided)
+    return StoreSink(
+        asked.address,
+        asked.left,
+        search=outputs.store_search,
+        revisions=outputs.store_answers,
+        once=outputs.final_only,
+        bounds=Bounds(outputs.store_days, outputs.store_rows, open_for),
+        overwrite=asked.overwrite,
+        replayed=asked.replayed,
+        ended=asked.ended,
+    )

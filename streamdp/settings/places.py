@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, ClassVar, Literal
 
 import msgspec
@@ -20,6 +21,17 @@ _STORED = {"store": "{flag} is of a store: say --store FILE"}
 _TOPIC = {"topic": "{flag} is for topics, and {of.label} is none"}
 
 
+def scheme_of(address: str | None) -> str | None:
+    """``redis`` of ``redis://host/news``; None for what is no address, such as a path."""
+    found = re.match(r"([a-z][a-z0-9+.-]*)://", address or "")
+    return found and found[1]
+
+
+def without_password(address: str) -> str:
+    """An address as it may be shown."""
+    return re.sub(r"(?<=://)[^/@]*@", "", address)
+
+
 class Input(msgspec.Struct, frozen=True, kw_only=True):
     """Where records come from: either ``file`` or ``topic`` is given."""
 
@@ -28,7 +40,7 @@ class Input(msgspec.Struct, frozen=True, kw_only=True):
     file: Annotated[
         str | None,
         _input(
-            "file to read, like FILE; - for standard input",
+            "file to read, like FILE; - for standard input; or the address of an installed source",
             argument="JSON lines, CSV, TSV or text, .gz, .zst or not",
         ),
     ] = None
@@ -137,14 +149,23 @@ class Input(msgspec.Struct, frozen=True, kw_only=True):
         """What people call it."""
         if self.partition is not None:
             return f"topic {self.topic}, partition {self.partition}"
-        return "standard input" if self.file == "-" else self.file or f"topic {self.topic}"
+        return "standard input" if self.file == "-" else without_password(self.file or f"topic {self.topic}")
+
+    @property
+    def path(self) -> str | None:
+        """The file or folder that is read; None for a topic or an address."""
+        return None if scheme_of(self.file) else self.file
 
 
 class Results(msgspec.Struct, frozen=True, kw_only=True):
     """Where answers go, refused records and the state."""
 
     output: Annotated[
-        str, _output("file for assignments, - for standard output (on a terminal, unless written: a table)")
+        str,
+        _output(
+            "file for assignments, - for standard output (on a terminal, unless written: a table); "
+            "or the address of an installed sink"
+        ),
     ] = "-"
     rejects: Annotated[str | None, _output("file for refused records (default: next to the output)")] = None
     overwrite: Annotated[bool, _output("replace existing files")] = False
@@ -212,12 +233,12 @@ class Outputs(Results, frozen=True, kw_only=True):
     @property
     def has_output(self) -> bool:
         """Whether answers go anywhere but to standard output."""
-        return self.to_file or self.output_topic is not None
+        return self.output not in ("-", NOWHERE) or self.output_topic is not None
 
     @property
     def to_file(self) -> bool:
         """Whether answers go to a file."""
-        return self.output not in ("-", NOWHERE)
+        return self.output not in ("-", NOWHERE) and scheme_of(self.output) is None
 
     @property
     def kept(self) -> bool:

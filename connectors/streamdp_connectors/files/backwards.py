@@ -27,6 +27,8 @@ class BackwardsSource:
     Raises SourceError.
     """
 
+    place = ("file", "line")
+
     def __init__(self, file: FileSource, begins: Callable[[bytes], bool] | None = None) -> None:
         self.path, self.header, self.seekable = file.path, file.header, file.seekable
         self._file, self._begins, self._blank = file, begins or (lambda line: True), 0

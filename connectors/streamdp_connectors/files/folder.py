@@ -31,6 +31,8 @@ class FolderSource:
     replaced or cut is read anew, and one that cannot be read is told of and left. Raises SourceError.
     """
 
+    place = ("file", "line")
+
     def __init__(self, path: str, open_file: Callable[[str, bool], FileSource], follow: bool = False) -> None:
         self.path = path
         self._open, self._follow = open_file, follow

@@ -28,6 +28,8 @@ class RowSource:
     A record's position is ``{"file": path, "line": n}``, n the number of its row from 1.
     """
 
+    place = ("file", "line")
+
     def __init__(self, path: str, total: int) -> None:
         self.path, self._total, self._taken = path, total, 0
 

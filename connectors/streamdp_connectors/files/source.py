@@ -47,6 +47,8 @@ class FileSource:
     ``clock`` gives the arrival time in seconds since the epoch. Raises SourceError.
     """
 
+    place = ("file", "line")
+
     def __init__(
         self,
         path: str,

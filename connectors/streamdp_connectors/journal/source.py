@@ -26,6 +26,8 @@ class JournalSource:
     accepted, so that a journal gives the same records whenever it is read. Raises SourceError.
     """
 
+    place = ("file", "line")
+
     def __init__(self, folder: str | Path, written: Journal | None = None) -> None:
         self.folder = Path(folder)
         self._written = written

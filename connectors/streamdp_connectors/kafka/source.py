@@ -54,6 +54,8 @@ class KafkaSource:
     record more than ``in_step`` seconds ahead goes at once. Raises SourceError.
     """
 
+    place = ("topic", "partition", "offset")
+
     def __init__(
         self,
         topic: str,

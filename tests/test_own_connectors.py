@@ -1,0 +1,161 @@
+"""A source and a sink from a package that is installed: named by the scheme of an address, exactly once."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from commands import command, environment
+from feeds import texts
+from pages import blocks
+
+SLOW = """
+
+class SlowShelf(ShelfSource):
+    def read(self, max_records, timeout):
+        time.sleep(0.02)
+        return super().read(min(max_records, 10), timeout)
+
+
+class Neither:
+    def __init__(self, request):
+        if "bad" in request.address:
+            raise ValueError("no shelf is called so")
+"""
+
+ENTRIES = """
+[streamdp.sources]
+shelf = shelves:SlowShelf
+nothing = shelves:Neither
+gone = shelves_that_are_gone:Source
+
+[streamdp.sinks]
+shelf = shelves:ShelfSink
+nothing = shelves:Neither
+"""
+
+
+@pytest.fixture
+def installed(tmp_path: Path) -> dict[str, str]:
+    """An environment in which the package is installed, and a shelf of records in the folder."""
+    site = tmp_path / "site"
+    about = site / "shelves-1.0.dist-info"
+    about.mkdir(parents=True)
+    (package,) = (each.text for each in blocks("docs/connectors.md") if each.language == "python")
+    (site / "shelves.py").write_text(package + SLOW)
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: shelves\nVersion: 1.0\n")
+    (about / "entry_points.txt").write_text(ENTRIES)
+    entries = [{"id": i, "time": float(i), "text": record.value} for i, record in enumerate(texts(400, 5))]
+    (tmp_path / "news").write_text(json.dumps(entries))
+    path = os.pathsep.join(filter(None, [str(site), os.environ.get("PYTHONPATH")]))
+    return environment() | {"PYTHONPATH": path}
+
+
+def run(folder: Path, env: dict[str, str], *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        command(*arguments), cwd=folder, env=env, capture_output=True, text=True, timeout=300
+    )
+
+
+def lines_in(path: Path) -> list[str]:
+    """The lines that the sink holds; none before there is a table."""
+    with sqlite3.connect(path) as store:
+        try:
+            return [line.decode() for (line,) in store.execute("SELECT line FROM lines ORDER BY number")]
+        except sqlite3.OperationalError:
+            return []
+
+
+def consume(folder: Path, out: str) -> list[str]:
+    """Arguments of a run from the shelf into a sink."""
+    to = ["--output", f"shelf://{folder / out}", "--events", f"shelf://{folder / out}.events"]
+    return ["consume", f"shelf://{folder / 'news'}", *to, "--state", f"{out}.state", "--snapshot-every", "60"]
+
+
+def test_they_are_used_by_their_addresses_and_go_on_after_a_kill(
+    tmp_path: Path, installed: dict[str, str]
+) -> None:
+    done = run(tmp_path, installed, *consume(tmp_path, "whole"))
+    assert done.returncode == 0, done.stderr
+    whole = lines_in(tmp_path / "whole")
+    assert [json.loads(line)["position"]["entry"] for line in whole if '"revision":0' in line] == [
+        *range(400)
+    ]
+    for least in (100, 250):
+        process = subprocess.Popen(
+            command(*consume(tmp_path, "killed")), cwd=tmp_path, env=installed, stderr=subprocess.DEVNULL
+        )
+        deadline = time.monotonic() + 300
+        while process.poll() is None and len(lines_in(tmp_path / "killed")) < least:
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+        process.send_signal(signal.SIGKILL)
+        assert process.wait() == -signal.SIGKILL, "it ended before it was killed"
+    done = run(tmp_path, installed, *consume(tmp_path, "killed"))
+    assert done.returncode == 0, done.stderr
+    assert "resuming from record" in done.stderr
+    assert lines_in(tmp_path / "killed") == whole
+    assert lines_in(tmp_path / "killed.events") == lines_in(tmp_path / "whole.events") != []
+
+
+def test_a_table_has_the_columns_of_its_positions(tmp_path: Path, installed: dict[str, str]) -> None:
+    done = run(tmp_path, installed, "consume", f"shelf://{tmp_path / 'news'}", "--output", "out.csv")
+    assert done.returncode == 0, done.stderr
+    header, first, *_ = (tmp_path / "out.csv").read_text().splitlines()
+    assert header.endswith("shelf,entry")
+    assert first.endswith(f"{tmp_path / 'news'},0")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (["shelv:///news"], 64, "no source for shelv:// (there are gone://, nothing://, shelf://, did you"),
+        (["file:///news"], 64, "there is no source for file:// (there are gone://"),
+        (["gone:///x"], 78, "gone:///x: the source shelves_that_are_gone:Source does not load: No module"),
+        (["nothing:///bad"], 64, "nothing:///bad: no shelf is called so"),
+        (["nothing:///x"], 78, "what shelves:Neither opens is no source: it lacks at_end, read, positions"),
+        (["nothing://me:secret@host/x"], 78, "streamdp: nothing://host/x: what"),
+        (["shelf:///none"], 64, "shelf:///none: [Errno 2]"),
+        (["in.jsonl", "--output", "shelve://x"], 64, "there is no sink for shelve:// (there are nothing://"),
+        (["in.jsonl", "--rejects", "shelf:///x"], 64, "--rejects is a file"),
+        (["in.jsonl", "--store", "shelf:///x"], 64, "--store is a file"),
+    ],
+)
+def test_what_is_wrong_is_said_in_one_line(
+    tmp_path: Path, installed: dict[str, str], arguments: list[str], code: int, said: str
+) -> None:
+    (tmp_path / "in.jsonl").write_text('{"text": "storm"}\n')
+    done = run(tmp_path, installed, "consume", *arguments)
+    assert done.returncode == code, done.stderr
+    assert said in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_a_state_goes_on_with_what_it_wrote_to(tmp_path: Path, installed: dict[str, str]) -> None:
+    assert run(tmp_path, installed, *consume(tmp_path, "out")).returncode == 0
+    more = ["--output", "answers.jsonl", "--events", "events", "--state", "out.state"]
+    done = run(tmp_path, installed, "consume", f"shelf://{tmp_path / 'news'}", *more)
+    assert done.returncode == 78
+    assert "its output went to a shelf:// address before" in done.stderr
+    assert not (tmp_path / "answers.jsonl").exists()
+
+
+def test_without_packages_an_address_is_refused(tmp_path: Path) -> None:
+    env = environment()
+    done = subprocess.run(
+        [sys.executable, "-m", "streamdp", "consume", "redis://host/news"],
+        cwd=tmp_path,
+        env=env,
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert done.returncode == 64
+    assert "there is no source for redis:// (no package brings one)" in done.stderr
