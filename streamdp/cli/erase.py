@@ -81,6 +81,8 @@ class Places:
         for left in header.outputs.values():
             if "topic" in left:
                 say(f"answers in topic {left['topic']} are the broker's: they are not erased here")
+            if "scheme" in left:
+                say(f"what went to {left['scheme']}:// is not erased here")
             path = left.get("path", "-")
             if path != "-" and os.path.isfile(path) and os.path.realpath(path) not in given:
                 missing.append(path)

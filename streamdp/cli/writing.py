@@ -71,7 +71,7 @@ def _rejects_path(outputs: Outputs, left: Mapping[str, Any] | None = None) -> st
         return outputs.rejects
     names = [outputs.output + ".rejects.jsonl"] if outputs.to_file else []
     names.append(os.path.join(outputs.state, "rejects.jsonl") if outputs.state else "streamdp-rejects.jsonl")
-    if left is not None:
+    if left is not None and "path" in left:
         before = os.path.realpath(left["path"])
         return next((name for name in names if os.path.realpath(name) == before), names[0])
     return names[0]
@@ -154,8 +154,12 @@ def _refuse_in_state(option: str, path: str, state: str) -> None:
         raise ConfigError(f"--{option} {path} is a file of the state itself", Exit.USAGE)
 
 
-_CHECKS: dict[str, Callable[[Mapping[str, Any]], object]] = {"file": Left.of, "topic": check_stored}
-"""What reads the stored state of our own sinks of lines."""
+_CHECKS: dict[str, Callable[[Mapping[str, Any]], object]] = {
+    "file": Left.of,
+    "topic": check_stored,
+    "store": StoreLeft.of,
+}
+"""What reads the stored state of our own sinks."""
 
 OUTPUTS = ("output", "rejects", "events", "finality", "store")
 """Names of what is written, in headers of snapshots."""
@@ -167,13 +171,15 @@ def check_outputs(header: Header) -> None:
         for name, stored in header.outputs.items():
             if name not in OUTPUTS or not isinstance(stored, dict):
                 raise SinkError(f"there is no output {name}", Exit.BAD_DATA)
-            (StoreLeft.of if name == "store" else _CHECKS.get(_kind_stored(stored), dict))(stored)
+            _CHECKS.get(_kind_stored(name, stored), dict)(stored)
     except SinkError as error:
         raise SnapshotError(error.message, error.exit_code) from None
 
 
-def _kind_stored(stored: Mapping[str, Any]) -> str:
-    """What wrote an output before: a file, a topic, or a scheme."""
+def _kind_stored(name: str, stored: Mapping[str, Any]) -> str:
+    """The kind of sink that has stored this: one of ours, or the scheme of an address."""
+    if name == "store":
+        return name
     return str(stored.get("scheme", "file" if "path" in stored else "topic"))
 
 
@@ -182,9 +188,8 @@ def _check_kinds(outputs: Outputs, kept: Mapping[str, Any]) -> None:
     if not {"output", "rejects"} <= set(kept):
         raise SnapshotError(f"{outputs.state}: its outputs are not known", Exit.BAD_DATA)
     for name, (kind, _) in _targets(outputs, kept).items():
-        before = _kind_stored(kept.get(name, {"scheme": kind}))
-        shown = before if before in _CHECKS else f"{before}:// address"
-        if before != {"rejects": "file", "store": "file", "dead_letters": "topic"}.get(kind, kind):
+        if name in kept and (before := _kind_stored(name, kept[name])) != kind:
+            shown = before if before in _CHECKS else f"{before}:// address"
             raise SnapshotError(
                 f"{outputs.state}: its {name} went to a {shown} before; "
                 "use the same options, or name another --state",
@@ -193,21 +198,15 @@ def _check_kinds(outputs: Outputs, kept: Mapping[str, Any]) -> None:
 
 
 def _targets(outputs: Outputs, kept: Mapping[str, Any]) -> dict[str, tuple[str, str]]:
-    """By name of what is written: which kind of sink it goes to, and its path, topic or address."""
-    found = {
-        "output": ("topic", outputs.output_topic) if outputs.output_topic else ("", outputs.output),
-        "rejects": ("rejects", _rejects_path(outputs, kept.get("rejects"))),
-        "events": ("", outputs.events),
-        "finality": ("", outputs.finality),
-        "store": ("store", outputs.store),
-    }
-    if outputs.rejects_topic is not None:
-        found["rejects"] = "dead_letters", outputs.rejects_topic
-    return {
-        name: (kind or scheme_of(address) or "file", address)
-        for name, (kind, address) in found.items()
-        if address is not None
-    }
+    """By name of what is written: the kind of sink that it goes to, and its path, topic or address."""
+    topics = {"output": outputs.output_topic, "rejects": outputs.rejects_topic}
+    found = {name: ("topic", topic) for name, topic in topics.items() if topic is not None}
+    rejects = _rejects_path(outputs, kept.get("rejects"))
+    paths = {"output": outputs.output, "rejects": rejects, "events": outputs.events}
+    for name, path in (paths | {"finality": outputs.finality, "store": outputs.store}).items():
+        if path is not None and name not in found:
+            found[name] = "store" if name == "store" else scheme_of(path) or "file", path
+    return {name: found[name] for name in OUTPUTS if name in found}
 
 
 def _holds_just(path: str, header: bytes) -> bool:
@@ -252,11 +251,10 @@ class Sinks:
         self._all: dict[str, Sink[Any]] = {}
         for name, (kind, address) in self._targets.items():
             left = kept.get(name)
-            left = left["state"] if left and "scheme" in left else left
+            left = left.get("state") if left and "scheme" in left else left
             overwrite = outputs.overwrite or (cut_off and name == "output")
-            own = settings, outputs, beginnings.get(name, ()), to
-            asked = Opening(address, left, replayed, ended, overwrite, *own)
-            self._all[name] = sink_of(kind, asked)
+            own = name, settings, outputs, beginnings.get(name, ()), to
+            self._all[name] = sink_of(kind, Opening(address, left, replayed, ended, overwrite, *own))
         self.output: Sink[bytes] = self._all["output"]
         self.rejects: Sink[Reject] = self._all["rejects"]
         self.events: Sink[bytes] | None = self._all.get("events")
@@ -408,49 +406,29 @@ def _delivery(
 
 @dataclass(frozen=True)
 class Opening(SinkRequest):
-    """What our own sinks are opened for."""
+    """What our own sinks are opened for; ``name`` says what they write."""
 
+    name: str
     settings: Settings
     outputs: Outputs
     beginnings: Sequence[bytes]
     to_topic: Mapping[str, Any]
 
-    @property
-    def of_file(self) -> dict[str, Any]:
-        """What files take."""
-        return {
-            "left": self.left,
-            "overwrite": self.overwrite,
-            "anew": self.outputs.new_output,
-            "replayed": self.replayed,
-        }
 
-    @property
-    def of_topic(self) -> dict[str, Any]:
-        """What topics take."""
-        return {"resume": self.left, "ended": self.ended, **self.to_topic}
-
-
-def open_file(asked: Opening) -> FileSink:
+def open_file(asked: Opening) -> FileSink | RejectSink:
     """A file of lines, or standard output."""
-    return FileSink(asked.address, beginnings=asked.beginnings, **asked.of_file)
-
-
-def open_topic(asked: Opening) -> KafkaSink:
-    """A topic of answers."""
-    return KafkaSink(asked.address, **asked.of_topic)
-
-
-def open_rejects(asked: Opening) -> RejectSink:
-    """The file of refused records."""
     outputs = asked.outputs
+    how = {"overwrite": asked.overwrite, "anew": outputs.new_output, "replayed": asked.replayed}
+    if asked.name != "rejects":
+        return FileSink(asked.address, asked.left, beginnings=asked.beginnings, **how)
     spare = asked.left is None and not (outputs.rejects or outputs.state or outputs.to_file)
-    return RejectSink(asked.address, spare=spare, proposed=outputs.rejects is None, **asked.of_file)
+    return RejectSink(asked.address, asked.left, spare=spare, proposed=outputs.rejects is None, **how)
 
 
-def open_dead_letters(asked: Opening) -> KafkaRejects:
-    """The topic of refused records."""
-    return KafkaRejects(asked.address, **asked.of_topic)
+def open_topic(asked: Opening) -> KafkaSink | KafkaRejects:
+    """A topic of answers, or of refused records."""
+    sink = KafkaRejects if asked.name == "rejects" else KafkaSink
+    return sink(asked.address, resume=asked.left, ended=asked.ended, **asked.to_topic)
 
 
 def open_store(asked: Opening) -> StoreSink:

@@ -154,14 +154,6 @@ class Correction(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, 
         return " ".join([self.what, *named, *([self.title] if self.title else [])])
 
 
-def addressed(plain: dict[str, Any]) -> dict[str, Any]:
-    """A correction as it was written before ids and numbers were told apart, as it is now."""
-    named = plain.pop("records", ())
-    numbers = {name: int(name[4:]) for name in named if name[:4] == "seq:" and name[4:].isdecimal()}
-    ids = [name for name in named if name not in numbers]
-    return plain | ({"ids": ids, "seqs": [*numbers.values()]} if named else {})
-
-
 class Mark(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """At which position a correction was applied: so many records came before it."""
 
@@ -261,7 +253,7 @@ class CorrectionsFile:
             self.marks[mark.number] = mark.at
             return
         heard = found.pop(HEARD, None) if isinstance(found, dict) else None
-        correction = msgspec.convert(addressed(found), Correction)
+        correction = msgspec.convert(found, Correction)
         if correction.number != self.last + 1:
             raise ValueError(f"correction {correction.number} comes after {self.last}")
         self.corrections.append(correction)
