@@ -214,7 +214,7 @@ def _words(name: str) -> tuple[Any, Any, Any]:
             return lk.Categorical(0.4, 1.5, text), naive_parts, families.PartsSeen(1.5, learned)
         sphere, naive_sphere = _vectors("sphere")
         return (
-            lk.Categorical(0.4, 1.5, text, replace(sphere, power=0.6)),
+            lk.Product(lk.Categorical(0.4, 1.5, text), replace(sphere, power=0.6)),
             families.Beside(naive_parts, naive_sphere, 0.6),
             families.BesideSeen(1.5, learned),
         )
@@ -272,7 +272,7 @@ def pair(
         likelihood, naive_family = _vectors(family)
     model = Model(
         prior=ours.terms(),
-        family=likelihood.terms(),
+        family=likelihood.part_terms,
         beam=width,
         max_undecided=max_undecided,
         retire_after=getattr(ours, "retire_after", None) or 0,

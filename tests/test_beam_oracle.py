@@ -144,7 +144,8 @@ def check_pool(beam: BeamSearch) -> None:
     pool, clusters = beam.state.pool, beam.state.clusters
     alive = np.flatnonzero(pool.state == ALIVE)
     assert pool.counters.used == np.count_nonzero(pool.state)
-    if isinstance(clusters, WordClusters):
+    if isinstance(clusters.bag, WordClusters):
+        clusters = clusters.bag
         sizes, index = clusters.sizes, clusters.inverted
         assert (sizes.of[alive] >= 0).all()
         agreed = alive[pool.column[alive] < 0]
@@ -161,7 +162,7 @@ def check_pool(beam: BeamSearch) -> None:
         assert distinct[alive].tolist() == sizes.types[of].tolist()
         worded = np.ones(len(index.lists), bool)
         if named:
-            worded = worded_by(beam.model.family, clusters.learned.field)
+            worded = worded_by(beam.model.family.bag, clusters.learned.field)
         check_postings(index, alive, worded)
 
 

@@ -31,7 +31,7 @@ from streamdp.encode.beside import STEP, VectorBeside
 from streamdp.encode.encoders import decoder_of
 from streamdp.errors import ConfigError, StreamdpError
 from streamdp.kernels.jit import entry
-from streamdp.likelihoods import Categorical, VonMisesFisher
+from streamdp.likelihoods import Categorical, Product, VonMisesFisher
 from streamdp.offline.astar import astar
 from streamdp.offline.plan import Plan
 from streamdp.offline.refine import refine, task_of
@@ -58,7 +58,7 @@ class Vectored(Problem):
         rows = np.array([[math.nan] * 2 if x is None else x for x in self.vectors])
         data = words.data
         self.data = Batch(data.offsets, data.words, data.counts, rows, data.times)
-        self.likelihood = Categorical(0.5, text=TEXTS, vector=SPHERE)
+        self.likelihood = Product(Categorical(0.5, text=TEXTS), SPHERE)
 
     def log_h(self, members: tuple[int, ...]) -> float:
         """log H of a set of records."""
@@ -167,7 +167,7 @@ def test_rows_are_the_sums_of_the_vectors_that_clusters_hold(more: dict[str, Any
     assert search is not None
     assert held is not None
     assert held.batch.vectors is not None
-    pool, rows, family = search.state.pool, held.batch.vectors, search.likelihood.of_vectors
+    pool, rows, family = search.state.pool, held.batch.vectors, search.likelihood.vector
     slots = search.head_slots()
     slots = slots[pool.state[slots] == ALIVE]
     names = search.state.lineages.rows["label"][pool.slots["lineage"][slots]]
@@ -175,7 +175,7 @@ def test_rows_are_the_sums_of_the_vectors_that_clusters_hold(more: dict[str, Any
         mine = rows[np.array(labels) == name]
         assert len(mine) == pool.slots["size"][slot]
         mine = mine[~np.isnan(mine[:, 0])].astype(float)
-        row = search.state.clusters.beside.block[slot]
+        row = search.state.clusters.rows.block[slot]
         np.testing.assert_allclose(row[family.parts["total"]], mine.sum(axis=0), atol=1e-9)
         assert row[family.parts["count"]] == len(mine)
         log_h = family.power * row[family.parts["log_h"]]
@@ -185,13 +185,13 @@ def test_rows_are_the_sums_of_the_vectors_that_clusters_hold(more: dict[str, Any
 @entry
 def score_whole(model: Any, state: Any, scores: Any, bag: Any, slot: int, out: np.ndarray) -> None:
     """Predictives of all records of a cluster, as one, in the others, in nats, and of a new one."""
-    whole = bag_of_slot(state.clusters, state, bag, slot)
-    leave_class(state.clusters, state.pool, slot)
-    hide_slot(state.clusters, slot)
+    whole = bag_of_slot(state.clusters, bag, slot)
+    leave_class(state.clusters.bag, state.pool, slot)
+    hide_slot(state.clusters.bag, slot)
     score_record(state.clusters, model, state, scores, whole)
     for other in range(out.shape[0] - 1):
         if state.pool.state[other] == ALIVE and other != slot:
-            out[other] = math.log(value_of(state.clusters, scores, other)) + scores.counters.reference
+            out[other] = math.log(value_of(state.clusters.bag, scores, other)) + scores.counters.reference
     out[-1] = math.log(scores.counters.new_value) + scores.counters.reference
 
 

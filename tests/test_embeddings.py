@@ -99,7 +99,7 @@ def test_what_is_scored_does_not_depend_on_who_looks_first() -> None:
     expected = []
     for slot in slots:
         statistics = empty(family)
-        statistics.row[:] = search.state.clusters.block[slot]
+        statistics.row[:] = search.state.clusters.rows.block[slot]
         expected.append(log_predictive(family, statistics, x))
     np.testing.assert_allclose(values - values[0], np.array(expected) - expected[0], rtol=1e-10, atol=1e-9)
 

@@ -121,7 +121,7 @@ class Words(Model):
 class ValueAndDirection(Model):
     """A field of three values, and a direction in the plane beside it."""
 
-    likelihood = lk.Categorical(0.5, vector=lk.VonMisesFisher(2, 3.0))
+    likelihood = lk.Product(lk.Categorical(0.5), lk.VonMisesFisher(2, 3.0))
     width = 3
     base = np.array([0.0, -3.0, 1.0, 1.0, 1.0])
 
@@ -130,7 +130,7 @@ class ValueAndDirection(Model):
         x, y = members[:, 1:].sum(axis=0)
         kappa = float(np.mean(self.likelihood.vector.concentration))
         angle = rng.vonmises(math.atan2(y, x), kappa * math.hypot(x, y))
-        return rng.dirichlet(self.likelihood.beta + counts), angle, kappa
+        return rng.dirichlet(self.likelihood.words.beta + counts), angle, kappa
 
     def record(self, i: int, parameters: Any, rng: Random) -> np.ndarray:
         shares, mean, kappa = parameters

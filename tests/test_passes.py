@@ -73,7 +73,7 @@ def check(engine: Engine, newest: list[int], records: list[Record]) -> None:
     search, batch = stream.search, stream.held.batch
     pool, rows, family = search.state.pool, search.state.lineages.rows, search.likelihood
     if isinstance(family, WordFamily):
-        check_classes(search.state.clusters.sizes)
+        check_classes(search.words.sizes)
     labels = np.array(newest)
     if stream.held.first == 0:
         assert stream.held.labels.tolist() == newest
@@ -92,7 +92,7 @@ def check(engine: Engine, newest: list[int], records: list[Record]) -> None:
             assert batch.vectors is not None
             for i in own.tolist():
                 add(family, expected, batch.vectors[i])
-            assert search.state.clusters.block[slot] == pytest.approx(expected.row, rel=1e-8, abs=1e-8)
+            assert search.state.clusters.rows.block[slot] == pytest.approx(expected.row, rel=1e-8, abs=1e-8)
         else:
             index = search.words.inverted
             begin, types = int(index.own["start"][slot]), int(index.types[slot])
@@ -155,7 +155,7 @@ def test_vectors_that_are_forgotten_move_as_if_each_had_come_where_it_is() -> No
         pass
     held.labels[chosen] = other
     assert held.batch.vectors is not None
-    rows = search.state.clusters.block
+    rows = search.state.clusters.rows.block
     slots = dict(map(reversed, heads(stream)))  # type: ignore[arg-type]
     for label in (one, other):
         row: Any = empty(search.likelihood)

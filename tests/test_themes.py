@@ -29,6 +29,7 @@ from streamdp.likelihoods import (
     HierarchicalDirichlet,
     HierarchicalPitmanYor,
     NormalInverseGamma,
+    Product,
     VonMisesFisher,
 )
 from streamdp.likelihoods.vectors import add_entry
@@ -112,7 +113,7 @@ def test_the_tree_of_vectors_is_the_plain_one(family: Any) -> None:
 def test_the_tree_of_words_and_vectors_weighs_both() -> None:
     """The weighted gain of the vectors counts beside that of the words; some records lack a vector."""
     sphere = VonMisesFisher(3, (2.0, 9.0), (0.0, 0.0, 1.0), 0.7, 0.6)
-    family = Categorical(0.5, text=HierarchicalPitmanYor(), vector=sphere)
+    family = Categorical(0.5, text=HierarchicalPitmanYor())
     for seed in range(4):
         rng = np.random.default_rng(seed)
         base = np.append([0.0, -1.0], np.full(12, -1 / 12))
@@ -137,7 +138,7 @@ def test_the_tree_of_words_and_vectors_weighs_both() -> None:
             return family.log_marginal([bag for bag, _ in given], base) + vectors
 
         sizes = [len(own) for own in records]
-        stated = Stated([*range(8)], sizes, family, 2.0, bags, np.array(rows), base)
+        stated = Stated([*range(8)], sizes, Product(family, sphere), 2.0, bags, np.array(rows), base)
         check(tree_of(stated), records, sizes, marginal, 2.0)
 
 

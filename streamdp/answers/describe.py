@@ -16,7 +16,6 @@ from streamdp.beam.search import BeamSearch
 from streamdp.encode.batch import Batch
 from streamdp.encode.vocabulary import is_nameless
 from streamdp.ledger.samples import Samples
-from streamdp.likelihoods import VectorFamily
 from streamdp.likelihoods.categorical import FIELD, FieldsLearned
 from streamdp.records import RENAMED, TITLED, TURNS, ClusterSummary, Event
 from streamdp.state.retained import Retained
@@ -116,8 +115,8 @@ def events_of(
     for e, (seq, start, end) in enumerate(zip(causes, [0, *ends], ends, strict=False)):
         row, time, moved = out.events[e], times[seq - first], moves[start:end]
         top = mean = None
-        if isinstance(search.likelihood, VectorFamily):
-            mean = search.likelihood.centre(out.event_rows[e]).tolist()
+        if not search.sparse:
+            mean = search.likelihood.vector.centre(out.event_rows[e]).tolist()
         elif words is not None:
             pairs = zip(out.event_words[e].tolist(), out.event_counts[e].tolist(), strict=True)
             top = [(words[w] or "", n) for w, n in pairs if w >= 0 and not is_nameless(words[w])]
@@ -174,8 +173,8 @@ def summarise(
         slots = slots[np.isin(labels[pool.slots["lineage"][slots]], sorted(among))]
     for slot in slots.tolist():
         row, mean = pool.slots[slot], None
-        if isinstance(family, VectorFamily):
-            mean = family.centre(search.state.clusters.block[slot]).tolist()
+        if not search.sparse:
+            mean = family.vector.centre(search.state.clusters.rows.block[slot]).tolist()
         found.append(
             ClusterSummary(
                 cluster=int(labels[row["lineage"]]),

@@ -8,18 +8,17 @@ from typing import Any
 
 import numpy as np
 
-from streamdp.beam.clusters.beside import VectoredClusters
 from streamdp.beam.clusters.categories import CategoryClusters
 from streamdp.beam.clusters.index import Index
 from streamdp.beam.clusters.sizes import Sizes, rehash
-from streamdp.beam.clusters.vectors import VectorClusters
 from streamdp.beam.clusters.words import WordClusters
 from streamdp.beam.data.pool import ALIVE, Pool
-from streamdp.beam.data.state import State
+from streamdp.beam.data.state import Clusters, State
 from streamdp.beam.growth import SLOTS
 from streamdp.kernels.blocks import blocks_for, places_of
 from streamdp.kernels.rows import grown, made, power_of_two
 from streamdp.kernels.sound import RECORDS, chain_of_runs, ints_of, length_of, narrow, reals_of, require, runs
+from streamdp.likelihoods.base import Parts, is_absent
 from streamdp.likelihoods.categorical import FIELD, RECORD, UNKNOWN, FieldsLearned, worded_by
 from streamdp.likelihoods.vectors import coarsen_rows
 from streamdp.likelihoods.words import learned_from, totals_of
@@ -31,10 +30,13 @@ COUNTS = 1 << 31
 
 def facts_of_clusters(state: State, used: np.ndarray) -> dict[str, Any]:
     """Facts of the clusters in the slots in use."""
-    clusters, pool = state.clusters, state.pool
-    if isinstance(clusters, VectorClusters):
-        return {"rows": clusters.block[used]}
-    index, sizes, learned = clusters.inverted, clusters.sizes, clusters.learned
+    bag, rows = state.clusters
+    found = {} if is_absent(bag) else _facts_of_words(bag, state.pool, used)
+    return found if is_absent(rows) else {**found, "rows": rows.block[used]}
+
+
+def _facts_of_words(bag: WordClusters, pool: Pool, used: np.ndarray) -> dict[str, Any]:
+    index, sizes, learned = bag.inverted, bag.sizes, bag.learned
     types, alive = index.types[used], pool.state[used] == ALIVE
     entries = places_of(index.own["start"][used], types)
     words, shown = index.word[entries], np.repeat(alive, types)
@@ -43,7 +45,7 @@ def facts_of_clusters(state: State, used: np.ndarray) -> dict[str, Any]:
     known = np.flatnonzero((learned.counts > 0) | (index.lists["most"] > 0))
     last = int(known.max(initial=-1)) + 1
     of = sizes.of[used[alive]]
-    found: dict[str, Any] = {
+    return {
         "types": narrow(types),
         "word": narrow(words),
         "count": narrow(counts),
@@ -54,28 +56,29 @@ def facts_of_clusters(state: State, used: np.ndarray) -> dict[str, Any]:
         "class_free": runs(sizes.classes["next"], int(sizes.counters.free)),
         "class_of": narrow(of),
         "class_weight": sizes.weight[np.unique(of)],
+        "repeats": narrow(learned.repeats[:last]),
+        "base_evidence": float(learned.counters.evidence),
+        **({"field": narrow(learned.field[:last])} if isinstance(learned, FieldsLearned) else {}),
     }
-    found["repeats"] = narrow(learned.repeats[:last])
-    found["base_evidence"] = float(learned.counters.evidence)
-    if isinstance(learned, FieldsLearned):
-        found["field"] = narrow(learned.field[:last])
-    if isinstance(clusters, VectoredClusters):
-        found["rows"] = clusters.beside.block[used]
-    return found
 
 
-def clusters_of(
-    facts: Facts, fresh: Any, family: Any, pool: Pool, used: np.ndarray
-) -> WordClusters | VectorClusters:
+def clusters_of(facts: Facts, fresh: Clusters, family: Parts, pool: Pool, used: np.ndarray) -> Clusters:
     """The clusters that facts are of; ``fresh`` are clusters of the model's kind, ``family`` its terms."""
-    have_rows = isinstance(fresh, VectorClusters | VectoredClusters)
-    require(("rows" in facts) == have_rows, "clusters of another kind")
-    if isinstance(fresh, VectorClusters):
-        clusters = _rows_of(facts, fresh, pool, used)
-        if clusters.coarse.shape[1]:
-            coarsen_rows(family, clusters.block, clusters.coarse)
-        return clusters
-    require(("field" in facts) == isinstance(fresh, CategoryClusters), "clusters of another kind")
+    bag, rows = fresh
+    named = isinstance(bag, CategoryClusters)
+    words, vectors = not is_absent(bag), not is_absent(rows)
+    for name, there in (("rows", vectors), ("types", words), ("field", named)):
+        require((name in facts) == there, "clusters of another kind")
+    if vectors:
+        rows = grown(rows, "slots", len(pool.slots))
+        rows.block[:] = rows.empty
+        rows.block[used] = reals_of(facts, "rows", (len(used), len(rows.empty)))
+        if rows.coarse.shape[1]:
+            coarsen_rows(family.vector, rows.block, rows.coarse)
+    return Clusters(_words_of(facts, bag, family.bag, pool, used) if words else bag, rows)
+
+
+def _words_of(facts: Facts, fresh: WordClusters, family: Any, pool: Pool, used: np.ndarray) -> WordClusters:
     named = isinstance(fresh, CategoryClusters)
     if named:
         learned: Any = _learned_of(facts, family)
@@ -85,16 +88,7 @@ def clusters_of(
         counted = np.ones(len(learned.counts), bool)
     index = _index_of(facts, counted, pool, used, named)
     sizes = _sizes_of(facts, index, pool, index.distinct if named else index.types)
-    if not isinstance(fresh, VectoredClusters):
-        return type(fresh)(index, sizes, learned)
-    return VectoredClusters(index, sizes, learned, _rows_of(facts, fresh.beside, pool, used))
-
-
-def _rows_of(facts: Facts, fresh: VectorClusters, pool: Pool, used: np.ndarray) -> VectorClusters:
-    clusters = grown(fresh, "slots", len(pool.slots))
-    clusters.block[:] = fresh.empty
-    clusters.block[used] = reals_of(facts, "rows", (len(used), fresh.block.shape[1]))
-    return clusters
+    return type(fresh)(index, sizes, learned)
 
 
 def _counts_of(facts: Facts) -> tuple[np.ndarray, np.ndarray, float]:

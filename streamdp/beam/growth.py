@@ -5,19 +5,21 @@ So two runs that saw the same records hold the same arrays, however the records 
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
-from streamdp.beam.clusters.beside import VectoredClusters
 from streamdp.beam.clusters.categories import CategoryClusters
 from streamdp.beam.clusters.index import Index
 from streamdp.beam.clusters.sizes import more_classes, new_sizes
 from streamdp.beam.clusters.vectors import VectorClusters
 from streamdp.beam.clusters.words import WordClusters
-from streamdp.beam.data.state import Model, State
+from streamdp.beam.data.state import Clusters, Model, State
 from streamdp.beam.data.trellis import LINEAGE_BITS, new_trellis
 from streamdp.errors import Exit, StreamdpError
 from streamdp.kernels.rows import Counters, grown, made, power_of_two
-from streamdp.likelihoods import Categorical, Likelihood, VectorFamily
+from streamdp.likelihoods import Categorical, Likelihood
+from streamdp.likelihoods.base import ABSENT
 from streamdp.likelihoods.categorical import FieldsLearned
 from streamdp.likelihoods.words import Learned
 
@@ -30,23 +32,19 @@ SIZES = {
 }
 
 
-def new_clusters(likelihood: Likelihood) -> WordClusters | VectorClusters:
+def new_clusters(likelihood: Likelihood) -> Clusters:
     """No cluster's statistics."""
-    if isinstance(likelihood, VectorFamily):
-        return _new_rows(likelihood, likelihood.coarse)
-    index, by_size = made(Index, SIZES), new_sizes(SLOTS, SLOTS, 16 * SLOTS)
-    if not isinstance(likelihood, Categorical):
-        return WordClusters(index, by_size, made(Learned, SIZES))
-    learned, beside = made(FieldsLearned, SIZES), likelihood.vector
-    if beside is None:
-        return CategoryClusters(index, by_size, learned)
-    return VectoredClusters(index, by_size, learned, _new_rows(beside, 0))
-
-
-def _new_rows(family: VectorFamily, coarse: int) -> VectorClusters:
-    empty = family.empty_row()
-    sizes = {**SIZES, "width": len(empty), "coarse": coarse}
-    return made(VectorClusters, sizes, empty=empty, block=np.tile(empty, (SLOTS, 1)))
+    bag: Any = ABSENT
+    rows: Any = ABSENT
+    if likelihood.bag is not None:
+        named = isinstance(likelihood.bag, Categorical)
+        kind, learned = (CategoryClusters, FieldsLearned) if named else (WordClusters, Learned)
+        bag = kind(made(Index, SIZES), new_sizes(SLOTS, SLOTS, 16 * SLOTS), made(learned, SIZES))
+    if likelihood.vector is not None:
+        empty, coarse = likelihood.vector.empty_row(), 0 if likelihood.sparse else likelihood.vector.coarse
+        sizes = {**SIZES, "width": len(empty), "coarse": coarse}
+        rows = made(VectorClusters, sizes, empty=empty, block=np.tile(empty, (SLOTS, 1)))
+    return Clusters(bag, rows)
 
 
 def new_state(model: Model, likelihood: Likelihood) -> State:
@@ -91,8 +89,9 @@ def _with_room(state: State, name: str, size: int) -> State:
     if name == "announced":
         return _announced(state, size)
     if name == "classes":
-        sizes = more_classes(state.clusters.sizes, size)
-        return state._replace(clusters=state.clusters._replace(sizes=sizes))
+        bag = state.clusters.bag
+        bag = bag._replace(sizes=more_classes(bag.sizes, size))
+        return state._replace(clusters=state.clusters._replace(bag=bag))
     if name == "lineages" and size > MOST_LINEAGES:
         raise StreamdpError(
             f"more than {MOST_LINEAGES:,} clusters at a time: bound them with retire_after or max_clusters",

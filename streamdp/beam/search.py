@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from streamdp.beam.clusters.beside import VectoredClusters
 from streamdp.beam.clusters.words import WordClusters
 from streamdp.beam.data.choice import Choice, Scores, Walk, WordScores
 from streamdp.beam.data.pool import ALIVE, VACANT
@@ -21,7 +20,8 @@ from streamdp.beam.step.advance import Records, advance, score_only, weigh
 from streamdp.encode.batch import Batch
 from streamdp.kernels.jit import Bound
 from streamdp.kernels.rows import grown, made, new_counters, power_of_two
-from streamdp.likelihoods import Likelihood, VectorFamily
+from streamdp.likelihoods import Likelihood
+from streamdp.likelihoods.base import ABSENT, is_absent
 from streamdp.likelihoods.categorical import FieldsLearned, forget_values
 
 NO_FOUNDERS = np.zeros(0, np.int64)
@@ -49,12 +49,12 @@ class BeamSearch:
         self.state = new_state(model, likelihood) if state is None else state
         self.model = model
         self.likelihood = likelihood
-        self.scores = made(Scores, NO_SCORES, words=np.zeros(0))
+        self.scores = made(Scores, NO_SCORES, words=ABSENT)
         self._choice = made(Choice, {"beam": model.beam, "columns": 1})
         self._walk = made(Walk, {"undecided": 1, "beam": model.beam})
         self._fitted: State | None = None  # what scratch space was made for last
         self._room = 0  # distinct words of a record
-        width = likelihood.width if isinstance(likelihood, VectorFamily) else 0
+        width = 0 if likelihood.sparse else likelihood.vector.width
         sizes = {"records": 1, "revisions": SLOTS, "events": 16 * SLOTS, "width": width}
         self._out = made(Output, sizes)
         self._advance, self._answer, self._weigh = Bound(advance), Bound(score_only), Bound(weigh)
@@ -82,10 +82,10 @@ class BeamSearch:
     @property
     def words(self) -> WordClusters:
         """The statistics of a beam over words; TypeError for vectors."""
-        clusters = self.state.clusters
-        if not isinstance(clusters, WordClusters):
+        if not self.sparse:
             raise TypeError("this beam is over vectors")
-        return clusters
+        bag: WordClusters = self.state.clusters.bag
+        return bag
 
     @property
     def sparse(self) -> bool:
@@ -95,14 +95,14 @@ class BeamSearch:
     def rebase(self, likelihood: Likelihood) -> None:
         """Go on with other parameters of the family; the rows of the clusters are as they were."""
         self.likelihood = likelihood
-        self.model = self.model._replace(family=likelihood.terms())
-        if isinstance(likelihood, VectorFamily):
-            self.state.clusters.empty[:] = likelihood.empty_row()
+        self.model = self.model._replace(family=likelihood.part_terms)
+        if likelihood.vector is not None:
+            self.state.clusters.rows.empty[:] = likelihood.vector.empty_row()
 
     def ensure_words(self, count: int) -> None:
         """Make room for word ids below ``count``."""
-        if count > len(self.state.clusters.learned.counts):
-            self.state = self.state._replace(clusters=grown(self.words, "words", power_of_two(count)))
+        if count > len(self.words.learned.counts):
+            self.state = grown(self.state, "words", power_of_two(count))
 
     def held_words(self) -> np.ndarray:
         """Whether a cluster holds each word, by id."""
@@ -151,14 +151,14 @@ class BeamSearch:
         self._fitted = state
 
     def _fit_scores(self, longest: int) -> None:
-        slots, clusters = self.state.pool.slots.shape[0], self.state.clusters
-        if not isinstance(clusters, WordClusters):
+        slots, (bag, rows) = self.state.pool.slots.shape[0], self.state.clusters
+        if is_absent(bag):
             if self.scores.value.shape[0] != slots:
-                coarse = clusters.coarse.shape[1]
+                coarse = rows.coarse.shape[1]
                 sizes = {"slots": slots, "coarse": coarse, "looked": slots if coarse else 0}
-                self.scores = made(Scores, sizes, words=np.zeros(0))
+                self.scores = made(Scores, sizes, words=ABSENT)
             return
-        classes, vocabulary = clusters.sizes.classes.shape[0], clusters.learned.counts.shape[0]
+        classes, vocabulary = bag.sizes.classes.shape[0], bag.learned.counts.shape[0]
         held = self.scores.words
         if (
             not isinstance(held, WordScores)
@@ -169,8 +169,8 @@ class BeamSearch:
         ):
             longest = power_of_two(max(longest, 16))
             sizes = {**NO_SCORES, "slots": slots, "classes": classes, "longest": longest, "words": vocabulary}
-            if isinstance(clusters, VectoredClusters):
-                sizes["looked"] = len(clusters.beside.empty)
+            if not is_absent(rows):
+                sizes["looked"] = len(rows.empty)
             fresh = made(WordScores, sizes)
             if isinstance(held, WordScores):
                 fresh.counters[...] = held.counters

@@ -64,9 +64,9 @@ def automatic(settings: Settings) -> list[str]:
         what = "categories" if settings.of_categories else "texts"
         beside = settings.of_vector_beside
         family = build_likelihood(settings, ANY if beside else None)
-        found.append(f"{what}: {family}, {build_prior(settings, True)}")
+        found.append(f"{what}: {family.main}, {build_prior(settings, True)}")
         if beside:
-            vector = family.of_vectors
+            vector = family.vector
             found.append(f"vector beside them: {type(vector).__name__}, weight {vector.power:g}")
     if sparse is not True:
         held = warmup_length(settings)

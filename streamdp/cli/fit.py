@@ -113,8 +113,8 @@ def report(found: Solution, clusters: int, log_joint: float, seconds: float) -> 
     chain = found.chain
     model = ", ".join(
         f"{name} {value:.4g}"
-        for owner in (chain.prior, chain.likelihood)
-        for name, value in dataclasses.asdict(owner).items()  # type: ignore[call-overload]
+        for owner in (chain.prior, chain.likelihood.main)
+        for name, value in dataclasses.asdict(owner).items()  # type: ignore[arg-type]
         if isinstance(value, float)
     )
     say(f"model: {model}")

@@ -10,6 +10,7 @@ from streamdp.likelihoods.hierarchical_dirichlet import HierarchicalDirichlet
 from streamdp.likelihoods.hierarchical_pitman_yor import HierarchicalPitmanYor
 from streamdp.likelihoods.normal_inverse_gamma import NormalInverseGamma
 from streamdp.likelihoods.normal_inverse_wishart import NormalInverseWishart
+from streamdp.likelihoods.product import Product
 from streamdp.likelihoods.rows import Row
 from streamdp.likelihoods.vectors import VectorFamily
 from streamdp.likelihoods.von_mises_fisher import VonMisesFisher
@@ -27,6 +28,7 @@ __all__ = [
     "Likelihood",
     "NormalInverseGamma",
     "NormalInverseWishart",
+    "Product",
     "Row",
     "VectorFamily",
     "VonMisesFisher",

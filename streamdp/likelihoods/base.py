@@ -51,6 +51,22 @@ class Moments(NamedTuple):
         return cls(vectors.mean(axis=0), variance, within(vectors, variance, share), like)
 
 
+ABSENT = np.zeros(0)
+"""In the place of a part that records do not have."""
+
+
+class Parts(NamedTuple):
+    """What there is for the words, or fields, of records, and for their vectors; may be ``ABSENT``."""
+
+    bag: Any
+    vector: Any
+
+
+def is_absent(part: Any) -> bool:
+    """Whether there is nothing in the place of a part."""
+    return len(part) == 0
+
+
 class Likelihood(ABC):
     """A family of distributions over records with the parameters of a cluster integrated out."""
 
@@ -72,9 +88,28 @@ class Likelihood(ABC):
         return cls(**given)
 
     @property
-    def of_vectors(self) -> Any:
-        """The family of what is a vector of each record: of all of it, of a part, or None."""
+    def bag(self) -> Any:
+        """The family of the words, or fields, of each record; None where records have none."""
         return None
+
+    @property
+    def vector(self) -> Any:
+        """The family of the vector of each record; None where records have none."""
+        return None
+
+    @property
+    def main(self) -> Any:
+        """The part whose parameters settings name, and samplers draw."""
+        return self
+
+    def with_main(self, part: Any) -> Any:
+        """The family with another main part."""
+        return part
+
+    @property
+    def part_terms(self) -> Parts:
+        """What the stream's kernels read, by part."""
+        return Parts(*(ABSENT if part is None else part.terms() for part in (self.bag, self.vector)))
 
     @property
     def ordered(self) -> bool:

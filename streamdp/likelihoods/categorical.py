@@ -8,14 +8,12 @@ value: all that the model asks for are sums of word counts, which add, leave and
 A text comes last: the word 1, counted once for each word of the text, then these, those that occur once
 before the others. They are scored as a text by itself is. That asks for one thing more: how many distinct
 words the texts of a cluster have.
-
-A vector is no word: it stands beside them, and its family has statistics of its own.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Annotated, Any, NamedTuple
 
 import numpy as np
@@ -30,7 +28,6 @@ from streamdp.likelihoods.hierarchical_pitman_yor import (
     is_short,
     learn_words,
 )
-from streamdp.likelihoods.vectors import VectorFamily
 from streamdp.likelihoods.words import BagFamily, gain, is_type, learn, totals_of, whole
 
 RECORD = 0
@@ -38,9 +35,6 @@ RECORD = 0
 
 TEXT = 1
 """The word of the field that is a text, where the family has one."""
-
-NO_VECTOR = np.zeros(0)
-"""In the place of the terms of a vector's family."""
 
 FIELD, UNKNOWN = -1, -2
 """In the place of a value's field: the word is that of a field (or of all records); nobody has counted it."""
@@ -52,7 +46,6 @@ class CategoricalTerms(NamedTuple):
     beta: float
     escape: float
     text: PitmanYorWordTerms  # of the words of texts; without any, its concentration is 0
-    vector: Any  # of the vector's family; without any, numbers of no size
 
 
 class CategoricalSetTerms(NamedTuple):
@@ -161,8 +154,6 @@ class Categorical(BagFamily):
         Prior mass of all values of a field that are not seen yet, in records of the stream, > 0.
     text
         The family of the words of texts, where records have them.
-    vector
-        The family of the vector, where records have one.
 
     Examples
     --------
@@ -187,7 +178,7 @@ class Categorical(BagFamily):
 
     The words of a text have the probability that they have in a stream, or a set, of texts alone. A record's
     probability is the product over its fields and its text: in nats, each counts as what it is, none more
-    than another. A vector is one factor more, H of its family; a record without one has a factor of 1.
+    than another.
 
     Where a base is asked for it holds, by word, V_f p_fv for a value, -V_f for the word of a field, which is
     at most -1 (of a text, -1), -p_w for a word of a text, which is above -1, and 0 for the word of every
@@ -197,7 +188,6 @@ class Categorical(BagFamily):
     beta: float = 0.2
     escape: float = 1.0
     text: HierarchicalPitmanYor | None = None
-    vector: VectorFamily | None = field(default=None, repr=False)
 
     settings = {"beta": "beta", "base_escape": "escape"}  # noqa: RUF012
     drawn = ("beta",)
@@ -214,17 +204,11 @@ class Categorical(BagFamily):
         """It is."""
         return True
 
-    @property
-    def of_vectors(self) -> VectorFamily | None:
-        """That of the vector beside the fields."""
-        return self.vector
-
     def terms(self) -> CategoricalTerms:
         """What the stream's kernels read."""
         none = PitmanYorWordTerms(0.0, 0.0, 0.0, 0.0, 1.0, np.zeros(0), np.zeros(0))
         text = none if self.text is None else self.text.terms()
-        vector = NO_VECTOR if self.vector is None else self.vector.terms()
-        return CategoricalTerms(float(self.beta), float(self.escape), text, vector)
+        return CategoricalTerms(float(self.beta), float(self.escape), text)
 
     def set_terms(self, by_word: np.ndarray, by_record: np.ndarray, base: Any = None) -> CategoricalSetTerms:
         """What the kernels read of a set; ``ValueError`` without a base, which totals do not say."""

@@ -262,7 +262,7 @@ class VectorFamily(Likelihood):
         return cls(len(moments.mean), **given)
 
     @property
-    def of_vectors(self) -> Self:
+    def vector(self) -> Self:
         """Itself: a record is a vector."""
         return self
 

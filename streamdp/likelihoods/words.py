@@ -17,7 +17,7 @@ import math
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, Any, NamedTuple, TypeAlias
+from typing import Annotated, Any, NamedTuple, Self, TypeAlias
 
 import numpy as np
 
@@ -183,6 +183,11 @@ class BagFamily(Likelihood):
 
     sparse = True
     of_texts = True
+
+    @property
+    def bag(self) -> Self:
+        """Itself: a record is a bag of words."""
+        return self
 
     @abstractmethod
     def set_terms(self, by_word: np.ndarray, by_record: np.ndarray, base: Any = None) -> Any:

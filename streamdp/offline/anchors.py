@@ -114,7 +114,7 @@ class Anchors:
         rows = self.rows
         if rows is not None:
             rows = rows.copy()
-            merge_entry(likelihood.of_vectors.terms(), rows[into], rows[gone])
+            merge_entry(likelihood.vector.terms(), rows[into], rows[gone])
             rows = np.delete(rows, gone, axis=0)
         past = self.past
         if past is not None:

@@ -14,7 +14,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from streamdp.kernels.rows import grown
-from streamdp.likelihoods import BagFamily, Likelihood, VectorFamily, WordFamily
+from streamdp.likelihoods import Likelihood, VectorFamily, WordFamily
 from streamdp.likelihoods.vectors import NormalFamily
 from streamdp.offline.chain import canonical
 from streamdp.offline.kernels.allocation import fill, new_allocation
@@ -87,7 +87,6 @@ def with_long_tables(
     """The same with tables for clusters that N scaled copies of any record join; to be prepared."""
     if not isinstance(store, WordStore) or not store.words.size:
         return store
-    assert isinstance(likelihood, BagFamily)
     factor = length.max() / np.maximum(length, 1.0)
     scaled = np.floor(store.counts * np.repeat(factor, np.diff(store.offsets)) + 0.5)
     by_word, by_record = word_totals(store.words, store.counts)
@@ -95,8 +94,8 @@ def with_long_tables(
     np.maximum.at(most, store.words, scaled)
     by_word += len(length) * most
     if base is None:
-        base = likelihood.base_of_records(store.offsets, store.words)
-    longer = likelihood.set_terms(by_word, by_record, base)
+        base = likelihood.bag.base_of_records(store.offsets, store.words)
+    longer = likelihood.bag.set_terms(by_word, by_record, base)
     if "mass" in longer._fields:
         longer = longer._replace(mass=store.terms.mass)
     return store._replace(terms=longer)
@@ -269,15 +268,14 @@ class Search:
         fresh = store.fresh
         self.order = _placed(fresh + log_coefficients(self.store, likelihood), options)
         self.link_weights = all_link_weights(prior, data, options.distances)
-        if isinstance(likelihood, BagFamily):
+        if likelihood.sparse:
             given = store.terms, store.offsets, store.words, store.counts
-            most = likelihood.upper_bounds(*given)
+            most = likelihood.bag.upper_bounds(*given)
             if isinstance(store, BesideStore):
-                most = most + _bounds_beside(store.beside.vectors, likelihood.of_vectors)
+                most = most + _bounds_beside(store.beside.vectors, likelihood.vector)
             most = most[self.order]
         else:
-            assert isinstance(likelihood, VectorFamily)
-            most = likelihood.upper_bounds(store.vectors[self.order])
+            most = likelihood.vector.upper_bounds(store.vectors[self.order])
         ahead = {"admissible": most, "inadmissible": fresh[self.order]}.get(score, np.zeros(data.size))
         look = _LOOKS.get(score, SUMS)
         self.heuristic, root = new_heuristic(
@@ -285,7 +283,7 @@ class Search:
         )
         self.workspace = new_workspace(self.order, len(self.store.size))
         self.tree = new_tree(root, FIRST_STATES)
-        learned = isinstance(likelihood, BagFamily) and likelihood.learns_base and base is None
+        learned = likelihood.sparse and likelihood.bag.learns_base and base is None
         bounded = score == "admissible" or (score in ("trivial", "constant") and bool(most.max() <= ROUNDING))
         self.exact = bounded and options.queue == 0 and options.mode == "joint" and not learned
         """Whether the next complete state is the best; not once ``max_states`` is reached."""

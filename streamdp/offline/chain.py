@@ -251,7 +251,9 @@ def _check_clusters(prior: Prior, clusters: int) -> None:
 
 def _same_records(a: Likelihood, b: Likelihood) -> bool:
     """Whether two likelihoods keep records and statistics in the same form."""
-    form = [(type(x), x.ordered, *(getattr(x, n, None) for n in ("dimension", "forget"))) for x in (a, b)]
+    form = [
+        (type(x.main), x.ordered, *(getattr(x, n, None) for n in ("dimension", "forget"))) for x in (a, b)
+    ]
     return form[0] == form[1]
 
 
@@ -298,7 +300,7 @@ def recount(chains: Sequence[Chain]) -> None:
     chains have come to, from time to time: a plug-in, that is held fixed while log joints are compared.
     """
     of_texts = SharedBase, Categorical
-    families = [chain.likelihood for chain in chains if isinstance(chain.likelihood, of_texts)]
+    families = [chain.likelihood.bag for chain in chains if isinstance(chain.likelihood.bag, of_texts)]
     counts = np.mean(
         [counts_of(chain.data, family, chain.labels) for chain, family in zip(chains, families, strict=True)],
         axis=0,

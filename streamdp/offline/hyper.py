@@ -131,17 +131,16 @@ def _of_prior(chain: Chain, name: str) -> bool:
     fields = {field.name for field in dataclasses.fields(chain.prior)}  # type: ignore[arg-type]
     if name in fields or (name == "scale" and by_distance(chain.prior) is not None):
         return True
-    if hasattr(chain.likelihood, name):
+    if hasattr(chain.likelihood.main, name):
         return False
-    raise ValueError(
-        f"neither {type(chain.prior).__name__} nor {type(chain.likelihood).__name__} has a parameter {name}"
-    )
+    family = type(chain.likelihood.main).__name__
+    raise ValueError(f"neither {type(chain.prior).__name__} nor {family} has a parameter {name}")
 
 
 def get(chain: Chain, name: str) -> Any:
     """The value of a hyperparameter."""
     if not _of_prior(chain, name):
-        return getattr(chain.likelihood, name)
+        return getattr(chain.likelihood.main, name)
     if name == "scale" and (linked := by_distance(chain.prior)) is not None:
         return linked.decay.scale
     return getattr(chain.prior, name)
@@ -151,7 +150,8 @@ def put(chain: Chain, name: str, value: float) -> None:
     """Go on with another value of a hyperparameter."""
     prior: Any = chain.prior
     if not _of_prior(chain, name):
-        chain.replace(likelihood=dataclasses.replace(chain.likelihood, **{name: value}))  # type: ignore[type-var]
+        main = dataclasses.replace(chain.likelihood.main, **{name: value})
+        chain.replace(likelihood=chain.likelihood.with_main(main))
     elif name == "scale":
         chain.replace(prior=dataclasses.replace(prior, decay=dataclasses.replace(prior.decay, scale=value)))
     else:

@@ -15,7 +15,7 @@ from streamdp.offline.kernels import beside as _beside_words  # noqa: F401 - it 
 from streamdp.offline.kernels import documents as _documents  # noqa: F401 - it implements what is done
 from streamdp.offline.kernels import vectors as _vectors  # noqa: F401 - it implements what is done
 from streamdp.offline.kernels import words as _words  # noqa: F401 - to a store, and so does this
-from streamdp.offline.kernels.store import Store, VectorStore, WordStore, vector_store, word_store
+from streamdp.offline.kernels.store import Store, VectorStore, vector_store, word_store
 
 FIRST_CAPACITY = 64
 
@@ -48,7 +48,7 @@ def new_store(
     anchors
         Clusters of records that do not move.
     """
-    name = type(likelihood).__name__
+    name = type(likelihood.main).__name__
     if likelihood.sparse != data.sparse:
         kinds = ("vectors", "word counts")
         raise ValueError(
@@ -56,12 +56,13 @@ def new_store(
         )
     if data.size == 0:
         raise ValueError("there are no records")
-    if isinstance(likelihood, VectorFamily):
+    bag, family = likelihood.bag, likelihood.vector
+    if bag is None:
+        if family is None:
+            raise ValueError(f"{name} is neither a family of words nor of vectors")
         assert data.vectors is not None
-        rows, frozen = _rows(data.vectors, likelihood), None if anchors is None else anchors.rows
-        return vector_store(likelihood.terms(), rows, likelihood.width, capacity, frozen)
-    if not isinstance(likelihood, BagFamily):
-        raise ValueError(f"{name} is neither a family of words nor of vectors")
+        rows, frozen = _rows(data.vectors, family), None if anchors is None else anchors.rows
+        return vector_store(family.terms(), rows, family.width, capacity, frozen)
     _check_words(data)
     if likelihood.ordered and (anchors is not None or places is not None):
         raise ValueError("a document level is for hybrid, gibbs, split-merge, beam, astar; not permutations")
@@ -70,13 +71,13 @@ def new_store(
         data = Batch.concatenate([replace(data, vectors=None), anchors.words])
     offsets, words = np.ascontiguousarray(data.offsets, np.int64), np.ascontiguousarray(data.words, np.int32)
     counts = np.ascontiguousarray(data.counts, np.int32)
-    terms = _bag_terms(likelihood, offsets, words, counts, base)
+    terms = _bag_terms(bag, offsets, words, counts, base)
     return word_store(terms, offsets, words, counts, capacity, places, beside, ordered=likelihood.ordered)
 
 
-def _beside(data: Data, likelihood: BagFamily, capacity: int, anchors: Anchors | None) -> VectorStore | None:
+def _beside(data: Data, likelihood: Likelihood, capacity: int, anchors: Anchors | None) -> VectorStore | None:
     """The vectors beside words, where the likelihood has a family of them."""
-    family = likelihood.of_vectors
+    family = likelihood.vector
     if (family is None) != (data.vectors is None):
         raise ValueError(
             "the likelihood and the records must both have a vector beside the words, or neither"
@@ -91,9 +92,8 @@ def _beside(data: Data, likelihood: BagFamily, capacity: int, anchors: Anchors |
 
 def new_terms(store: Any, likelihood: Likelihood, base: np.ndarray | None = None) -> Any:
     """What the kernels read of another likelihood of the same family."""
-    if isinstance(likelihood, BagFamily):
-        assert isinstance(store, WordStore)
-        return _bag_terms(likelihood, store.offsets, store.words, store.counts, base)
+    if likelihood.sparse:
+        return _bag_terms(likelihood.bag, store.offsets, store.words, store.counts, base)
     return likelihood.terms()
 
 
@@ -138,8 +138,9 @@ def log_coefficients(store: Any, likelihood: Likelihood) -> np.ndarray:
 
     No clustering depends on it, so the kernels leave it out.
     """
-    if isinstance(likelihood, BagFamily):
-        return likelihood.coefficients(store.offsets, store.counts)
+    if likelihood.sparse:
+        found: np.ndarray = likelihood.bag.coefficients(store.offsets, store.counts)
+        return found
     return np.zeros(len(store.fresh))
 
 

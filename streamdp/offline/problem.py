@@ -12,7 +12,7 @@ from streamdp.encode.batch import Batch
 from streamdp.encode.encoders import Encoded, Encoder, encode_all, meant_for, recognise
 from streamdp.encode.rows import Rows
 from streamdp.errors import ConfigError, Exit
-from streamdp.likelihoods import BagFamily, Likelihood
+from streamdp.likelihoods import Likelihood
 from streamdp.likelihoods.words import SharedBase
 from streamdp.offline.anchors import Anchors
 from streamdp.offline.chain import Chain
@@ -118,7 +118,7 @@ class Problem:
     @property
     def learned(self) -> bool:
         """Whether part of the model is learned from the records, so that nothing can be proved."""
-        return isinstance(self.likelihood, BagFamily) and self.likelihood.learns_base
+        return self.likelihood.sparse and self.likelihood.bag.learns_base
 
     @property
     def counts_words(self) -> bool:
@@ -205,10 +205,11 @@ def offline_settings(settings: Settings, sparse: bool, dated: bool) -> Settings:
 
 def drawn(settings: Settings, likelihood: Likelihood) -> dict[str, float]:
     """The likelihood's parameters that samplers draw, being automatic single numbers, and their values."""
-    named = {parameter: name for name, parameter in likelihood.settings.items()}
+    family = likelihood.main
+    named = {parameter: name for name, parameter in family.settings.items()}
     values = {
-        parameter: getattr(likelihood, parameter)
-        for parameter in (() if settings.embed else likelihood.drawn)  # which are of categories
+        parameter: getattr(family, parameter)
+        for parameter in (() if settings.embed else family.drawn)  # which are of categories
         if parameter not in named or getattr(settings, named[parameter]) is None
     }
     return {parameter: value for parameter, value in values.items() if isinstance(value, float)}
@@ -216,7 +217,7 @@ def drawn(settings: Settings, likelihood: Likelihood) -> dict[str, float]:
 
 def settled(settings: Settings, chain: Chain) -> Settings:
     """The settings with the hyperparameters that were drawn."""
-    prior, likelihood = chain.prior, chain.likelihood
+    prior, likelihood = chain.prior, chain.likelihood.main
     changes: dict[str, object] = {
         name: getattr(prior, parameter)
         for name, parameter in prior.settings.items()
@@ -224,7 +225,7 @@ def settled(settings: Settings, chain: Chain) -> Settings:
     }
     if (linked := by_distance(prior)) is not None:
         changes["decay_scale"] = linked.decay.scale
-    values = drawn(settings, likelihood)
+    values = drawn(settings, chain.likelihood)
     if getattr(likelihood, "short_concentrations", ()):
         values.pop("base_concentration", None)  # a setting would hold for texts of a word or two as well
     changes |= {

@@ -14,7 +14,6 @@ from streamdp.beam.looks.scales import follow
 from streamdp.beam.search import BeamSearch
 from streamdp.errors import ConfigError, Exit
 from streamdp.kernels.jit import entry, kernel
-from streamdp.likelihoods import VectorFamily
 from streamdp.offline.chain import Chain
 from streamdp.offline.kernels.allocation import Allocation, enter, leave, new_allocation, take_slot
 from streamdp.offline.kernels.links import Links, link_weight
@@ -235,11 +234,10 @@ def looked_at(problem: Problem) -> Problem:
     if not problem.follows:
         return problem
     search, labels = _absorbed(problem)
-    assert isinstance(problem.likelihood, VectorFamily)
     due = Due(NONE, 0, last=True)
     for _ in range(LOOKS):
         before = labels.copy()
-        for out in follow(search, 0, problem.data, before, due, problem.likelihood, with_events=False):
+        for out in follow(search, 0, problem.data, before, due, problem.likelihood.vector, with_events=False):
             _revise(labels, out)
         if (labels == before).all():
             break

@@ -15,7 +15,7 @@ from streamdp.beam.data.state import State
 from streamdp.beam.search import BeamSearch
 from streamdp.encode.batch import Batch, Labelled
 from streamdp.encode.encoders import Encoded
-from streamdp.likelihoods import BagFamily, Gaussian, Likelihood, NormalInverseGamma, VectorFamily
+from streamdp.likelihoods import Gaussian, Likelihood, NormalInverseGamma, VectorFamily
 from streamdp.likelihoods.vectors import clear_entry, remove_entry
 from streamdp.offline.anchors import Anchors, Past
 from streamdp.offline.kernels.links import Held
@@ -79,9 +79,9 @@ def frozen_of(
     closed = int(state.beam.founded[search.head]) - len(found.labels) - len(complete)
     found = found.where(old)
     words, rows = Batch(), None
-    if isinstance(state.clusters, WordClusters):
-        words = _words(state.clusters, found, held.batch)
-    family = likelihood.of_vectors
+    if likelihood.sparse:
+        words = _words(search.words, found, held.batch)
+    family = likelihood.vector
     if family is not None:
         forget = getattr(search.likelihood, "forget", 1.0)
         rows = _rows(state, found, held.batch, family, 0.0 if blurred and forget < 1.0 else forget)
@@ -156,9 +156,7 @@ def _rows(state: State, found: _Slots, batch: Batch, likelihood: VectorFamily, f
         )
     assert batch.vectors is not None
     terms = likelihood.terms()
-    clusters = state.clusters
-    block = clusters.beside.block if isinstance(clusters, WordClusters) else clusters.block
-    rows: np.ndarray = block[found.slots].copy()
+    rows: np.ndarray = state.clusters.rows.block[found.slots].copy()
     for row, members in zip(rows, found.members, strict=True):
         if forget ** len(members) < FORGOTTEN:
             clear_entry(terms, row)
@@ -296,8 +294,8 @@ class Stream(NamedTuple):
     @property
     def base(self) -> np.ndarray | None:
         """p_w by word as the stream has learned it, shape (V,); None for vectors."""
-        family = self.search.likelihood
-        return family.measure(self.search.words.learned) if isinstance(family, BagFamily) else None
+        family = self.search.likelihood.bag
+        return None if family is None else family.measure(self.search.words.learned)
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from functools import cache
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 import numpy as np
@@ -12,10 +12,10 @@ import numpy as np
 from streamdp.beam.data.state import FREQUENT_POSTINGS, MAX_SLACK, REVIEW_EVERY, TRIAL_NATS, Model
 from streamdp.errors import ConfigError
 from streamdp.likelihoods import (
-    BagFamily,
     Categorical,
     HierarchicalPitmanYor,
     Likelihood,
+    Product,
     VectorFamily,
     VonMisesFisher,
 )
@@ -121,28 +121,30 @@ def build_likelihood(settings: Settings, moments: Moments | None) -> Likelihood:
         among = settings.fields or settings.numbers
         usual = ESCAPE_AMONG_FIELDS if among else HierarchicalPitmanYor.escape
         given["text"] = HierarchicalPitmanYor.automatic({"escape": given.get("escape", usual)})
-    if beside and moments is not None:
-        given |= _vector_beside(settings, moments)
     try:
-        return found.automatic(given, NOTHING if moments is None else moments)
+        family: Likelihood = found.automatic(given, NOTHING if moments is None else moments)
+        return _and_vector(family, settings, moments) if beside else family
     except (TypeError, ValueError) as error:
         raise ConfigError(f"the {kind} likelihood: {error}") from error
 
 
-def _vector_beside(settings: Settings, moments: Moments) -> dict[str, Any]:
-    """The family of a vector beside other fields, and its weight."""
+def _and_vector(family: Any, settings: Settings, moments: Moments | None) -> Likelihood:
+    """A family of words, or fields, with that of the vector of each record, and its weight."""
+    if moments is None:
+        return cast(Likelihood, family)
     dimension, weight = len(moments.mean), settings.vector_weight
     power, relative = BESIDE_WEIGHT if weight is None else weight, settings.embed is not None
-    return {"vector": VonMisesFisher(dimension, BESIDE_KAPPA * dimension, power=power, relative=relative)}
+    kappa = BESIDE_KAPPA * dimension
+    return Product(family, VonMisesFisher(dimension, kappa, power=power, relative=relative))
 
 
 def _with_vector(settings: Settings, moments: Moments | None) -> Likelihood:
-    """The family of texts that the settings mean, with the embedding of each beside its words."""
+    """The family of texts that the settings mean, with that of the embedding of each."""
     alone = msgspec.structs.replace(settings, embed=None, vector_weight=None)
     words = build_likelihood(alone, None)
     if not isinstance(words, HierarchicalPitmanYor) or not words.learns_base:
         raise ConfigError(EMBED_ALONE)
-    return Categorical(text=words, **({} if moments is None else _vector_beside(settings, moments)))
+    return _and_vector(Categorical(text=words), settings, moments)
 
 
 def records_for_all(settings: Settings) -> int:
@@ -203,12 +205,12 @@ def build_model(settings: Settings, prior: Prior, likelihood: Likelihood) -> Mod
     """What the beam's kernels read. What is looked at again must have been decided by then."""
     age = second_look_of(settings, prior, likelihood)
     most = getattr(prior, "max_clusters", 0)  # without such a limit it closes clusters itself
-    beside = likelihood.of_vectors if isinstance(likelihood, BagFamily) else None
-    each = CLUSTER_BYTES + (0 if beside is None else 8 * beside.width)
+    both = likelihood.sparse and likelihood.vector is not None
+    each = CLUSTER_BYTES + (8 * likelihood.vector.width if both else 0)
     room = max(Shares.of(settings).clusters // each, 1)
     return Model(
         prior=prior.terms(),
-        family=likelihood.terms(),
+        family=likelihood.part_terms,
         beam=settings.beam,
         max_undecided=min(settings.max_undecided, age) if age else settings.max_undecided,
         retire_after=getattr(prior, "retire_after", None) or 0,

@@ -104,14 +104,16 @@ class Blueprint:
         """The family whose parameters follow the clusters found, as it is at first; None where they stay."""
         family = self.likelihood_for(moments)
         looked_at = self.likelihood is None and self._are_looked_at(family)
-        return family if looked_at and isinstance(family, VectorFamily) else None
+        return family.vector if looked_at else None
 
     def _are_looked_at(self, family: Likelihood) -> bool:
         """Whether looks back choose parameters of a family of vectors, and which clusters are one."""
-        if not isinstance(family, VectorFamily) or not family.learned:
+        if family.sparse or not family.vector.learned:
             return False
         named = {parameter: name for name, parameter in family.settings.items()}
-        given = any(getattr(self.settings, named.get(name, ""), None) is not None for name in family.learned)
+        given = any(
+            getattr(self.settings, named.get(name, ""), None) is not None for name in family.vector.learned
+        )
         return not given and looks_back(self.settings, self.prior_for(sparse=False))
 
     def search(

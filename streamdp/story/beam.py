@@ -14,7 +14,6 @@ from streamdp.beam.search import BeamSearch
 from streamdp.encode.batch import Batch, Labelled
 from streamdp.encode.vocabulary import is_nameless
 from streamdp.ledger.samples import Samples
-from streamdp.likelihoods import BagFamily, VectorFamily
 from streamdp.likelihoods.categorical import FieldsLearned, worded_by
 from streamdp.likelihoods.vectors import leave_out
 from streamdp.records import RENAMED, TITLED, Event
@@ -53,7 +52,7 @@ def _spoken(search: BeamSearch) -> np.ndarray:
     learned = search.words.learned
     if not isinstance(learned, FieldsLearned):
         return np.ones(len(learned.counts), bool)
-    texts = worded_by(search.model.family, learned.field)
+    texts = worded_by(search.model.family.bag, learned.field)
     return np.asarray(texts & (learned.field[~texts] < 0).all())
 
 
@@ -75,16 +74,16 @@ def stated_of(search: BeamSearch) -> Stated | None:
     """The statistics of the live clusters; None where they do not determine their marginal likelihood."""
     family, slots = search.likelihood, search.head_slots()
     concentration = float(getattr(search.model.prior, "concentration", 1.0))
-    rows = search.state.pool.slots[slots]
-    labels = search.state.lineages.rows["label"][rows["lineage"]].tolist()
-    sizes = rows["size"].tolist()
-    if isinstance(family, VectorFamily):
-        return Stated(labels, sizes, family, concentration, rows=search.state.clusters.block[slots])
-    if not isinstance(family, BagFamily) or getattr(family, "document_beta", None) is not None:
+    own = search.state.pool.slots[slots]
+    labels = search.state.lineages.rows["label"][own["lineage"]].tolist()
+    sizes = own["size"].tolist()
+    if family.ordered:
         return None
-    bags, base = [bag_of(search, slot) for slot in slots.tolist()], family.measure(search.words.learned)
-    beside = None if family.of_vectors is None else search.state.clusters.beside.block[slots]
-    return Stated(labels, sizes, family, concentration, bags, beside, base)
+    rows = None if family.vector is None else search.state.clusters.rows.block[slots]
+    if family.bag is None:
+        return Stated(labels, sizes, family, concentration, rows=rows)
+    bags, base = [bag_of(search, slot) for slot in slots.tolist()], family.bag.measure(search.words.learned)
+    return Stated(labels, sizes, family, concentration, bags, rows, base)
 
 
 def follow_themes(memory: Memory, search: BeamSearch, wanted: int, *, last: bool) -> None:
@@ -194,7 +193,7 @@ def _typicality(search: BeamSearch, slots: list[int], records: Batch, which: np.
     found[lengths == 0] = -np.inf  # what says nothing is no title
     if records.vectors is not None:
         held, family = np.array(slots)[which], search.model.family
-        rows, vectors = search.state.clusters.beside.block[held], records.vectors.astype(np.float64)
+        rows, vectors = search.state.clusters.rows.block[held], records.vectors.astype(np.float64)
         gains = np.zeros(len(rows))
         leave_out(family.vector, rows, vectors, gains)
         sizes, tokens = search.state.pool.slots["size"][held], search.words.inverted.tokens[held]
@@ -206,7 +205,6 @@ def _nearness(search: BeamSearch, slot: int, batch: Batch, at: int) -> float:
     """How near a vector is to where its cluster lies, by dimension; larger is nearer."""
     family = search.likelihood
     assert batch.vectors is not None
-    assert isinstance(family, VectorFamily)
-    centre = family.centre(search.state.clusters.block[slot])
+    centre = family.vector.centre(search.state.clusters.rows.block[slot])
     away = np.linalg.norm(batch.vectors[at : at + 1] - centre, axis=1)
     return float(-away[0] / max(len(centre), 1))

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from streamdp.kernels.jit import entry, generic
-from streamdp.likelihoods import BagFamily, Categorical, VectorFamily
+from streamdp.likelihoods import VectorFamily
 from streamdp.likelihoods.vectors import log_marginal, merge, settle
 from streamdp.likelihoods.words import SharedBase
 from streamdp.offline.kernels import beside as _beside  # noqa: F401 - it implements what is done
@@ -148,21 +148,20 @@ class Uniting:
 
 def store_of(stated: Stated) -> WordStore | VectorStore:
     """The stories, each as one record of words or as one cluster of vectors, or both, and a slot for each."""
-    family, slots = stated.family, FIRST_SLOT + len(stated.labels)
-    if isinstance(family, BagFamily):
+    bag, vector, slots = stated.family.bag, stated.family.vector, FIRST_SLOT + len(stated.labels)
+    vectors = None if vector is None else _vectors_of(vector, stated, slots)
+    if bag is not None:
         offsets = np.cumsum([0, *(len(bag.words) for bag in stated.bags)])
         words = np.concatenate([bag.words for bag in stated.bags]).astype(np.int32)
         counts = np.concatenate([bag.counts for bag in stated.bags]).astype(np.int32)
         by_word, by_story = np.bincount(words, counts).astype(np.int64), np.bincount(words)
         base = stated.base
-        if base is None and isinstance(family, SharedBase):
-            base = family.base_of(by_word, by_story)
-        terms, vectors = family.set_terms(by_word, by_story, base), None
-        if isinstance(family, Categorical) and family.vector is not None:
-            vectors = _vectors_of(family.vector, stated, slots)
+        if base is None and isinstance(bag, SharedBase):
+            base = bag.base_of(by_word, by_story)
+        terms = bag.set_terms(by_word, by_story, base)
         return word_store(terms, offsets, words, counts, slots, beside=vectors)
-    assert isinstance(family, VectorFamily)
-    return _vectors_of(family, stated, slots)
+    assert vectors is not None
+    return vectors
 
 
 def _vectors_of(family: VectorFamily, stated: Stated, slots: int) -> VectorStore:

@@ -8,6 +8,7 @@ of its own word be visited besides.
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
@@ -19,14 +20,7 @@ from streamdp.beam.clusters.words import WordClusters
 from streamdp.beam.data.choice import SHARED, Scores, WordScores, is_touched
 from streamdp.beam.data.pool import CLOSED, Pool
 from streamdp.beam.data.state import Incoming, Model, Output, State
-from streamdp.beam.step.clusters import (
-    bag_of_slot,
-    describe_slot,
-    enter_class,
-    join_slot,
-    leave_slot,
-    score_record,
-)
+from streamdp.beam.step import clusters as contract
 from streamdp.beam.step.evidence import may_found
 from streamdp.kernels.jit import kernel
 from streamdp.likelihoods.categorical import (
@@ -163,12 +157,14 @@ def _score_fields(
 
 
 @kernel
-def score_by_words(clusters: CategoryClusters, model: Model, scores: Scores, record: Incoming) -> float:
+def _score_by_words(
+    clusters: CategoryClusters, family: CategoricalTerms, scores: Scores, record: Incoming
+) -> float:
     """Parts of the values of every size class and of every cluster that shares a value or a word.
 
     Returns what of all clusters is the same.
     """
-    index, sizes, family = clusters.inverted, clusters.sizes, model.family
+    index, sizes = clusters.inverted, clusters.sizes
     inner, high, log_base = scores.words, sizes.counters.high, 0.0
     inner.counters.tick += 1
     inner.counters.touched = 0
@@ -194,18 +190,25 @@ def score_by_words(clusters: CategoryClusters, model: Model, scores: Scores, rec
     return log_base
 
 
-@score_record.of(CategoryClusters)
-def _score_record(
-    clusters: CategoryClusters, model: Model, state: State, scores: Scores, record: Incoming
+@contract.score.of(CategoryClusters)
+def _score(
+    bag: CategoryClusters, rows: Any, model: Model, state: State, scores: Scores, record: Incoming
 ) -> None:
     """Fill ``scores``: the value of every size class and of every cluster that shares a value or a word."""
-    log_base = score_by_words(clusters, model, scores, record)
+    log_base = _score_by_words(bag, model.family.bag, scores, record)
+    contract.sum_up(rows, bag, model, state, scores, record, log_base)
+
+
+@contract.sum_up.otherwise
+def _sum_up(
+    rows: Any, bag: Any, model: Model, state: State, scores: Scores, record: Incoming, log_base: float
+) -> None:
     founds = may_found(model, state.beam)
-    sum_values(state.pool, clusters.sizes, scores, SHORT + 1, False, founds, log_base)
+    sum_values(state.pool, bag.sizes, scores, SHORT + 1, False, founds, log_base)
 
 
-@bag_of_slot.of(CategoryClusters)
-def bag_of_words(clusters: CategoryClusters, state: State, bag: Incoming, slot: int) -> Incoming:
+@contract.whole.of(CategoryClusters)
+def _whole(clusters: CategoryClusters, slot: int, bag: Incoming) -> Incoming:
     """As encoders give it: fields and values, the word of texts, then words of theirs, single ones first."""
     index, field, n = clusters.inverted, clusters.learned.field, 0
     begin, types = index.own[slot].start, index.types[slot]
@@ -224,29 +227,28 @@ def bag_of_words(clusters: CategoryClusters, state: State, bag: Incoming, slot: 
     return Incoming(bag.seq, bag.time, bag.words[:n], bag.counts[:n], bag.x, bag.founder)
 
 
-@join_slot.of(CategoryClusters)
-def join_words(clusters: CategoryClusters, model: Model, scores: Scores, slot: int, record: Incoming) -> None:
-    """Let the words of a record join."""
-    index, fresh = clusters.inverted, scores.words.fresh
+@contract.join.of(CategoryClusters)
+def _join(
+    bag: CategoryClusters, terms: CategoricalTerms, scores: Scores, slot: int, record: Incoming
+) -> None:
+    index, fresh = bag.inverted, scores.words.fresh
     add_words(index, slot, record.words, record.counts, fresh)
-    for i in range(
-        _count_records(index, model.family, slot, record.words, record.counts, 1), record.words.shape[0]
-    ):
+    first = _count_records(index, terms, slot, record.words, record.counts, 1)
+    for i in range(first, record.words.shape[0]):
         index.distinct[slot] += 1 if fresh[i] else 0
 
 
-@leave_slot.of(CategoryClusters)
-def leave_words(clusters: CategoryClusters, model: Model, slot: int, record: Incoming, last: bool) -> None:
-    """Take the words of a record out."""
-    index = clusters.inverted
-    first = _count_records(index, model.family, slot, record.words, record.counts, -1)
+@contract.leave.of(CategoryClusters)
+def _leave(bag: CategoryClusters, terms: CategoricalTerms, slot: int, record: Incoming, last: bool) -> None:
+    index = bag.inverted
+    first = _count_records(index, terms, slot, record.words, record.counts, -1)
     take_words(index, slot, record.words[:first], record.counts[:first])
     before = index.types[slot]
     take_words(index, slot, record.words[first:], record.counts[first:])
     index.distinct[slot] -= before - index.types[slot]
 
 
-@enter_class.of(CategoryClusters)
+@contract.enter_class.of(CategoryClusters)
 def _enter_class(clusters: CategoryClusters, slot: int) -> None:
     index = clusters.inverted
     join_class(clusters.sizes, slot, index.tokens[slot], index.distinct[slot], index.records[slot])
@@ -262,7 +264,7 @@ def _telling(by: FieldsLearned, index: Index, slot: int, closed: bool, word: int
     return count * math.log(more) if more > 1.0 else -np.inf
 
 
-@describe_slot.of(CategoryClusters)
-def _describe_slot(clusters: CategoryClusters, pool: Pool, slot: int, out: Output, event: int) -> None:
+@contract.describe.of(CategoryClusters)
+def _describe(clusters: CategoryClusters, pool: Pool, slot: int, out: Output, event: int) -> None:
     closed, words, counts = pool.state[slot] == CLOSED, out.event_words[event], out.event_counts[event]
     top_words(clusters.inverted, clusters.learned, slot, closed, words, counts)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
 from streamdp.beam.data.choice import Scores
-from streamdp.beam.data.pool import Pool
+from streamdp.beam.data.pool import ALIVE, Pool
 from streamdp.beam.data.state import State
-from streamdp.kernels.jit import generic, kernel
+from streamdp.kernels.jit import kernel
 from streamdp.kernels.rows import Counters, ints, one, reals
 
 PLACES = 8
@@ -29,7 +29,7 @@ class Places(NamedTuple):
 
 
 @kernel
-def offer_place(state: State, places: Places, slot: int, value: float, but: int, least: int) -> None:
+def _offer_place(state: State, places: Places, slot: int, value: float, but: int, least: int) -> None:
     """Take an agreed open cluster of so many records in, if it is among the best; of equals the heaviest.
 
     What is pinned weighs more than its records do, and is left alone.
@@ -48,7 +48,7 @@ def offer_place(state: State, places: Places, slot: int, value: float, but: int,
 
 
 @kernel
-def least_value(places: Places) -> float:
+def _least_value(places: Places) -> float:
     """What is worth less is no place."""
     n = places.counters.found
     if n == 0:
@@ -68,16 +68,18 @@ def _before(pool: Pool, places: Places, slot: int, value: float, at: int) -> boo
     return bool(pool.founder[slot] < pool.founder[other])
 
 
-@generic
-def offer_places(clusters: Any, state: State, scores: Scores, places: Places, but: int, least: int) -> None:
-    """Offer the agreed open clusters that share something, as :func:`offer_place` takes them."""
-
-
 @kernel
 def find_places(state: State, scores: Scores, places: Places, but: int, least: int) -> None:
     """The agreed open clusters of at least so many records with the best predictive."""
+    pool, words, bar = state.pool, scores.words, 0.0
     places.counters.found = 0
-    offer_places(state.clusters, state, scores, places, but, least)
+    for i in range(words.counters.touched):
+        slot = words.touched[i]
+        value = scores.value[slot]
+        shares = words.cells[slot].gain > 0.0  # touched is any cluster where all are scored
+        if shares and value >= bar and pool.column[slot] < 0 and pool.state[slot] == ALIVE:
+            _offer_place(state, places, slot, value, but, least)
+            bar = _least_value(places)
     while places.counters.found > 0 and places.value[places.counters.found - 1] < WORTH * places.value[0]:
         places.counters.found -= 1
 

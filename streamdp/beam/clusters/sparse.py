@@ -337,10 +337,10 @@ def score_words(
     ``new``: the least stored weight of a new cluster under any hypothesis, below 0 where none may be founded.
     """
     inner = scores.words
-    log_base, b1 = base_measure(model.family, learned, words, counts, inner.inverse)
-    d, extra = shape_of(model.family)
+    log_base, b1 = base_measure(model.family.bag, learned, words, counts, inner.inverse)
+    d, extra = shape_of(model.family.bag)
     singles, length = singles_and_length(counts)
-    b1 = concentration_of(model.family, b1, words.shape[0] if whole else length)
+    b1 = concentration_of(model.family.bag, b1, words.shape[0] if whole else length)
     if extra > 0.0:
         for t in range(length):
             log_base -= math.log1p(t * extra)

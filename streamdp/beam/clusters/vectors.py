@@ -1,18 +1,23 @@
-"""Clusters of vectors: one row of statistics each, scored by the family's kernels."""
+"""Clusters of vectors: one row of statistics each, scored by the family's kernels.
+
+Where records have words, too, log H is the sum of both: a vector says something of every cluster, so all that
+are open are scored, and count as clusters that share a word. A record without a vector has NaN then; all
+records of a cluster as one have its row, which is longer than any vector.
+"""
 
 from __future__ import annotations
 
 import math
-from typing import Annotated, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
-from streamdp.beam.data.choice import Choice, Scores
+from streamdp.beam.data.choice import BLOCK, SHARED, Choice, Scores, is_touched
 from streamdp.beam.data.pool import ALIVE, Pool
 from streamdp.beam.data.state import Incoming, Model, Output, State
 from streamdp.beam.step import clusters as contract
 from streamdp.beam.step.candidates import offer_slot
-from streamdp.beam.step.clusters import clear_slot
+from streamdp.beam.step.clusters import clear
 from streamdp.beam.step.evidence import may_found
 from streamdp.kernels.jit import kernel
 from streamdp.kernels.rows import of, reals
@@ -21,6 +26,10 @@ from streamdp.likelihoods.vectors import (
     Rows,
     add,
     coarsen,
+    has_vector,
+    log_marginal,
+    log_marginal_of_both,
+    merge,
     own,
     predictive,
     remove,
@@ -43,6 +52,72 @@ BEYOND = 50.0
 any sum is less than a double can tell, unless its weight is a million times that of the better one."""
 
 
+# ---------------------------------------------------------------- what clusters hold
+
+
+@kernel
+def _coarsen(rows: VectorClusters, family: Any, slot: int) -> None:
+    """Bring up to date what is looked at first; beside words nothing is."""
+    if rows.coarse.shape[1] > 0:
+        coarsen(family, rows.block[slot], rows.coarse[slot])
+
+
+@kernel
+def _settle(rows: VectorClusters, family: Any, slot: int) -> None:
+    settle(family, rows.block[slot])
+    _coarsen(rows, family, slot)
+
+
+@contract.clear.of(VectorClusters)
+def _clear(rows: VectorClusters, family: Any, slot: int) -> None:
+    for j in range(rows.empty.shape[0]):
+        rows.block[slot, j] = rows.empty[j]
+    _coarsen(rows, family, slot)
+
+
+@contract.copy.of(VectorClusters)
+def _copy(rows: VectorClusters, source: int, target: int) -> None:
+    for j in range(rows.empty.shape[0]):
+        rows.block[target, j] = rows.block[source, j]
+    for j in range(rows.coarse.shape[1]):
+        rows.coarse[target, j] = rows.coarse[source, j]
+
+
+@contract.join.of(VectorClusters)
+def _join(rows: VectorClusters, family: Any, scores: Scores, slot: int, record: Incoming) -> None:
+    row, x = rows.block[slot], record.x
+    if not has_vector(x):
+        return
+    if x.shape[0] < row.shape[0]:
+        add(family, row, x, own(family, x))
+    else:
+        merge(family, row, x)
+    _settle(rows, family, slot)
+
+
+@contract.leave.of(VectorClusters)
+def _leave(rows: VectorClusters, family: Any, slot: int, record: Incoming, last: bool) -> None:
+    if last:
+        clear(rows, family, slot)
+    elif has_vector(record.x):
+        remove(family, rows.block[slot], record.x, own(family, record.x))
+        _settle(rows, family, slot)
+
+
+@contract.whole.of(VectorClusters)
+def _whole(rows: VectorClusters, slot: int, bag: Incoming) -> Incoming:
+    return Incoming(bag.seq, bag.time, bag.words, bag.counts, rows.block[slot], bag.founder)
+
+
+@contract.describe.of(VectorClusters)
+def _describe(rows: VectorClusters, pool: Pool, slot: int, out: Output, event: int) -> None:
+    for j in range(out.event_rows.shape[1]):
+        out.event_rows[event, j] = rows.block[slot, j]
+
+
+# ---------------------------------------------------------------- vectors alone
+
+
 @kernel
 def _asked(model: Model, state: State, scores: Scores, record: Incoming, apart: float, new: float) -> Asked:
     """What is asked of the family; a decision made elsewhere may want any cluster."""
@@ -55,89 +130,102 @@ def _asked(model: Model, state: State, scores: Scores, record: Incoming, apart: 
     return Asked(record.x, scores.single, apart, floor, margin)
 
 
-@contract.score_record.of(VectorClusters)
-def _score_record(
-    clusters: VectorClusters, model: Model, state: State, scores: Scores, record: Incoming
-) -> None:
-    pool, value, x = state.pool, scores.value, record.x
-    high = pool.counters.high
-    apart = own(model.family, x)
-    new = predictive(model.family, clusters.empty, x, apart)
-    founds = may_found(model, state.beam)
-    rows = Rows(clusters.block, clusters.coarse, scores.product, pool.state, pool.column, high)
-    score_rows(model.family, rows, _asked(model, state, scores, record, apart, new), value)
+@kernel
+def _sum(model: Model, state: State, scores: Scores, new: float) -> float:
+    """Values of the open clusters from their logarithms, and the sums; the logarithm of what is 1."""
+    pool, value, founds = state.pool, scores.value, may_found(model, state.beam)
     peak = new if founds else -np.inf
-    for s in range(high):
+    for s in range(pool.counters.high):
         if pool.state[s] == ALIVE:
             peak = max(peak, value[s])
     total, weight = 0.0, 0.0
-    for s in range(high):
+    for s in range(pool.counters.high):
         if pool.state[s] != ALIVE:
             continue
         value[s] = math.exp(value[s] - peak) if value[s] > -np.inf else 0.0
         if pool.column[s] < 0:
             total += pool.weight[s] * value[s]
             weight += pool.weight[s]
-    scores.counters.own = apart
-    scores.counters.reference = peak
     scores.counters.new_value = math.exp(new - peak) if founds else 0.0
     scores.counters.agreed_sum = total
     scores.counters.agreed_weight = weight
+    return peak
 
 
-@contract.value_of.of(VectorClusters)
-def _value_of(clusters: VectorClusters, scores: Scores, slot: int) -> float:
+@contract.score.otherwise
+def _score(
+    bag: Any, rows: VectorClusters, model: Model, state: State, scores: Scores, record: Incoming
+) -> None:
+    pool, x, family = state.pool, record.x, model.family.vector
+    apart = own(family, x)
+    new = predictive(family, rows.empty, x, apart)
+    found = Rows(rows.block, rows.coarse, scores.product, pool.state, pool.column, pool.counters.high)
+    score_rows(family, found, _asked(model, state, scores, record, apart, new), scores.value)
+    scores.counters.reference = _sum(model, state, scores, new)
+
+
+@contract.value_of.otherwise
+def _value_of(bag: Any, scores: Scores, slot: int) -> float:
     value: float = scores.value[slot]
     return value
 
 
-@contract.offer_agreed.of(VectorClusters)
-def offer_all(clusters: VectorClusters, model: Model, state: State, scores: Scores, choice: Choice) -> None:
-    """Offer every agreed cluster."""
+@contract.offer_agreed.otherwise
+def _offer_all(bag: Any, model: Model, state: State, scores: Scores, choice: Choice) -> None:
     pool = state.pool
     for slot in range(pool.counters.high):
         if pool.column[slot] < 0 and pool.state[slot] == ALIVE:
             offer_slot(model, state, scores, choice, slot)
 
 
-@contract.clear_slot.of(VectorClusters)
-def _clear_slot(clusters: VectorClusters, model: Model, slot: int) -> None:
-    for j in range(clusters.empty.shape[0]):
-        clusters.block[slot, j] = clusters.empty[j]
-    coarsen(model.family, clusters.block[slot], clusters.coarse[slot])
+# ---------------------------------------------------------------- vectors and words
 
 
-@contract.copy_slot.of(VectorClusters)
-def _copy_slot(clusters: VectorClusters, source: int, target: int) -> None:
-    for j in range(clusters.empty.shape[0]):
-        clusters.block[target, j] = clusters.block[source, j]
-    for j in range(clusters.coarse.shape[1]):
-        clusters.coarse[target, j] = clusters.coarse[source, j]
+@kernel
+def _log_predictive(family: Any, row: np.ndarray, x: np.ndarray, union: np.ndarray) -> float:
+    """log H(x | S) of a vector, or of all vectors of a row, given those of another row."""
+    if x.shape[0] < union.shape[0]:
+        return predictive(family, row, x, own(family, x))
+    return log_marginal_of_both(family, row, x, union) - log_marginal(family, row)
 
 
-@contract.join_slot.of(VectorClusters)
-def _join_slot(clusters: VectorClusters, model: Model, scores: Scores, slot: int, record: Incoming) -> None:
-    add(model.family, clusters.block[slot], record.x, scores.counters.own)
-    settle(model.family, clusters.block[slot])
-    coarsen(model.family, clusters.block[slot], clusters.coarse[slot])
-
-
-@contract.read_alone.of(VectorClusters)
-def _read_alone(clusters: VectorClusters, model: Model, scores: Scores, record: Incoming) -> None:
-    scores.counters.own = own(model.family, record.x)
-
-
-@contract.leave_slot.of(VectorClusters)
-def _leave_slot(clusters: VectorClusters, model: Model, slot: int, record: Incoming, last: bool) -> None:
-    if last:
-        clear_slot(clusters, model, slot)
-        return
-    remove(model.family, clusters.block[slot], record.x, own(model.family, record.x))
-    settle(model.family, clusters.block[slot])
-    coarsen(model.family, clusters.block[slot], clusters.coarse[slot])
-
-
-@contract.describe_slot.of(VectorClusters)
-def _describe_slot(clusters: VectorClusters, pool: Pool, slot: int, out: Output, event: int) -> None:
-    for j in range(clusters.empty.shape[0]):
-        out.event_rows[event, j] = clusters.block[slot, j]
+@contract.sum_up.of(VectorClusters)
+def _sum_up(
+    rows: VectorClusters,
+    bag: Any,
+    model: Model,
+    state: State,
+    scores: Scores,
+    record: Incoming,
+    log_base: float,
+) -> None:
+    words, pool, x, family = scores.words, state.pool, record.x, model.family.vector
+    known, union, tick, met = has_vector(x), scores.product, scores.words.counters.tick, 0
+    new = words.log_ratio[0]
+    if known:
+        new += _log_predictive(family, rows.empty, x, union)
+    for slot in range(pool.counters.high):
+        c, cell = bag.sizes.of[slot], words.cells[slot]
+        scores.value[slot] = -np.inf
+        if pool.state[slot] != ALIVE or c < 0:
+            continue
+        log_value = words.log_ratio[c]
+        if is_touched(cell.mark, tick):
+            log_value = words.partial[c] + words.log_gain[slot] + math.log(cell.gain / cell.loss)
+        if known:
+            log_value += _log_predictive(family, rows.block[slot], x, union)
+        scores.value[slot] = log_value
+        cell.mark, cell.gain = tick << SHARED, 1.0
+        words.touched[met] = slot
+        met += 1
+    words.counters.touched = met
+    scores.counters.reference = log_base + _sum(model, state, scores, new)
+    most = 0.0
+    for j in range(met):
+        slot = words.touched[j]
+        if pool.column[slot] < 0:
+            most = max(most, pool.weight[slot] * scores.value[slot])
+        if j % BLOCK == BLOCK - 1 or j == met - 1:
+            words.most[j // BLOCK], most = most, 0.0
+    for c in range(1, bag.sizes.counters.high):
+        words.ratio[c] = 0.0

@@ -18,7 +18,6 @@ from streamdp.beam.clusters.index import (
     top_words,
     unindex,
 )
-from streamdp.beam.clusters.places import Places, least_value, offer_place, offer_places
 from streamdp.beam.clusters.sizes import Sizes, join_class
 from streamdp.beam.clusters.sparse import score_words
 from streamdp.beam.data.choice import BLOCK, GUARD, NEW, Choice, Scores, is_touched, rounded
@@ -31,8 +30,6 @@ from streamdp.beam.step.evidence import least_new
 from streamdp.kernels.jit import kernel
 from streamdp.likelihoods.words import learn
 
-NO_VECTORS = np.zeros(0)
-
 
 class WordClusters(NamedTuple):
     """Statistics by slot and by word."""
@@ -40,19 +37,18 @@ class WordClusters(NamedTuple):
     inverted: Index
     sizes: Sizes
     learned: Any  # Learned, or of categories FieldsLearned
-    beside: Any = NO_VECTORS  # of the vectors beside fields VectorClusters
 
 
-@contract.score_record.of(WordClusters)
-def _score_record(
-    clusters: WordClusters, model: Model, state: State, scores: Scores, record: Incoming
+@contract.score.of(WordClusters)
+def _score(
+    bag: WordClusters, rows: Any, model: Model, state: State, scores: Scores, record: Incoming
 ) -> None:
     score_words(
         model,
         state.pool,
-        clusters.inverted,
-        clusters.sizes,
-        clusters.learned,
+        bag.inverted,
+        bag.sizes,
+        bag.learned,
         scores,
         record.words,
         record.counts,
@@ -118,43 +114,25 @@ def _offer_agreed(clusters: WordClusters, model: Model, state: State, scores: Sc
             raise_floor(scores, choice, choice.candidates[0].score - GUARD)
 
 
-@offer_places.of(WordClusters)
-def _offer_places(
-    clusters: WordClusters, state: State, scores: Scores, places: Places, but: int, least: int
-) -> None:
-    """Those that share a word with what was scored."""
-    pool, words, bar = state.pool, scores.words, 0.0
-    for i in range(words.counters.touched):
-        slot = words.touched[i]
-        value = scores.value[slot]
-        shares = words.cells[slot].gain > 0.0  # touched is any cluster where all are scored
-        if shares and value >= bar and pool.column[slot] < 0 and pool.state[slot] == ALIVE:
-            offer_place(state, places, slot, value, but, least)
-            bar = least_value(places)
+@contract.clear.of(WordClusters)
+def _clear(bag: WordClusters, terms: Any, slot: int) -> None:
+    index = bag.inverted
+    index.types[slot] = index.tokens[slot] = index.records[slot] = index.distinct[slot] = 0
 
 
-@contract.clear_slot.of(WordClusters)
-def clear_words(clusters: WordClusters, model: Model, slot: int) -> None:
-    """No words, and nobody who had them."""
-    clusters.inverted.types[slot] = 0
-    clusters.inverted.tokens[slot] = 0
-    clusters.inverted.records[slot] = 0
-    clusters.inverted.distinct[slot] = 0
+@contract.copy.of(WordClusters)
+def _copy(bag: WordClusters, source: int, target: int) -> None:
+    copy_words(bag.inverted, source, target)
 
 
-@contract.copy_slot.of(WordClusters)
-def _copy_slot(clusters: WordClusters, source: int, target: int) -> None:
-    copy_words(clusters.inverted, source, target)
+@contract.join.of(WordClusters)
+def _join(bag: WordClusters, terms: Any, scores: Scores, slot: int, record: Incoming) -> None:
+    add_words(bag.inverted, slot, record.words, record.counts, scores.words.fresh)
 
 
-@contract.join_slot.of(WordClusters)
-def _join_slot(clusters: WordClusters, model: Model, scores: Scores, slot: int, record: Incoming) -> None:
-    add_words(clusters.inverted, slot, record.words, record.counts, scores.words.fresh)
-
-
-@contract.leave_slot.of(WordClusters)
-def _leave_slot(clusters: WordClusters, model: Model, slot: int, record: Incoming, last: bool) -> None:
-    take_words(clusters.inverted, slot, record.words, record.counts)
+@contract.leave.of(WordClusters)
+def _leave(bag: WordClusters, terms: Any, slot: int, record: Incoming, last: bool) -> None:
+    take_words(bag.inverted, slot, record.words, record.counts)
 
 
 @contract.hide_slot.of(WordClusters)
@@ -167,8 +145,8 @@ def _show_slot(clusters: WordClusters, slot: int) -> None:
     relink(clusters.inverted, slot)
 
 
-@contract.bag_of_slot.of(WordClusters)
-def _bag_of_slot(clusters: WordClusters, state: State, bag: Incoming, slot: int) -> Incoming:
+@contract.whole.of(WordClusters)
+def _whole(clusters: WordClusters, slot: int, bag: Incoming) -> Incoming:
     index, n = clusters.inverted, 0
     begin, types = index.own[slot].start, index.types[slot]
     for single in (True, False):  # a record comes with its words of count one first
@@ -189,25 +167,18 @@ def _room_for_bag(clusters: WordClusters, out: Output, slot: int, words: np.ndar
     out.needs.entries = need(out, index.entries[0] + 4 * (index.types[slot] + fresh + 2), index.word.shape[0])
 
 
-@contract.note_announced.of(WordClusters)
-def _note_announced(clusters: WordClusters, scores: Scores, record: Incoming) -> None:
-    for i in range(record.words.shape[0]):
-        scores.words.announced_fresh[i] = scores.words.fresh[i]
-
-
 @contract.learn_record.of(WordClusters)
 def _learn_record(
-    clusters: WordClusters, model: Model, scores: Scores, record: Incoming, new_probability: float
+    bag: WordClusters, terms: Any, scores: Scores, record: Incoming, new_probability: float
 ) -> None:
-    fresh = scores.words.announced_fresh
-    learn(model.family, clusters.learned, record.words, record.counts, fresh, new_probability)
+    learn(terms, bag.learned, record.words, record.counts, scores.words.fresh, new_probability)
 
 
-@contract.describe_slot.of(WordClusters)
-def _describe_slot(clusters: WordClusters, pool: Pool, slot: int, out: Output, event: int) -> None:
+@contract.describe.of(WordClusters)
+def _describe(bag: WordClusters, pool: Pool, slot: int, out: Output, event: int) -> None:
     words, counts = out.event_words[event], out.event_counts[event]
     by = ByClusters(pool.counters.open)
-    top_words(clusters.inverted, by, slot, pool.state[slot] == CLOSED, words, counts)
+    top_words(bag.inverted, by, slot, pool.state[slot] == CLOSED, words, counts)
 
 
 @contract.enter_class.of(WordClusters)

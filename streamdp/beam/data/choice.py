@@ -80,13 +80,13 @@ class Scores(NamedTuple):
     """Scratch space, rebuilt for every record; never part of a snapshot.
 
     ``counters``: log scale of all values; value of a new cluster; over the agreed clusters, the sum of
-    stored weight times value, and of stored weights; of a vector what depends on no cluster.
+    stored weight times value, and of stored weights.
     """
 
-    counters: Annotated[Counters, one(reals="reference new_value agreed_sum agreed_weight own")]
+    counters: Annotated[Counters, one(reals="reference new_value agreed_sum agreed_weight")]
     value: Annotated[np.ndarray, reals("slots")]  # of words: of the slots that share one with the record
     owner: Annotated[np.ndarray, ints("slots")]  # first child that joins the slot
-    words: Any  # WordScores, or of vectors nothing
+    words: Any  # WordScores; of no size where records have no words
     single: Annotated[
         np.ndarray, of(np.float32, "coarse")
     ]  # a vector, for a family that looks coarsely first
@@ -136,7 +136,6 @@ class WordScores(NamedTuple):
     inverse: Annotated[np.ndarray, reals("longest")]  # 1 / p_w of the record's words
     here: Annotated[np.ndarray, ints("longest")]  # counts of the record's words in the cluster at hand
     fresh: Annotated[np.ndarray, ints("longest")]  # whether a word is new to the cluster joined last
-    announced_fresh: Annotated[np.ndarray, ints("longest")]  # whether it is new to the announced cluster
     position: Annotated[np.ndarray, ints("words")]  # 1 + index of a word in the record; zero between records
 
 

@@ -13,6 +13,7 @@ from streamdp.beam.data.members import Expiry, Members
 from streamdp.beam.data.pool import Beam, Pool
 from streamdp.beam.data.trellis import Lineages, Trellis
 from streamdp.kernels.rows import Counters, ints, one, reals, row_type, rows
+from streamdp.likelihoods.base import Parts
 
 FREQUENT_POSTINGS = 256
 """Postings from which a word counts as frequent, and may be left alone (see ``rare``)."""
@@ -31,7 +32,7 @@ class Model(NamedTuple):
     """Kernels are compiled for the classes of ``prior`` and ``family``."""
 
     prior: Any  # terms of a prior
-    family: Any  # terms of a likelihood family
+    family: Parts  # terms of a likelihood family
     beam: int  # most hypotheses
     max_undecided: int  # records
     retire_after: int  # records, 0 for never
@@ -46,12 +47,19 @@ BORN, CLOSED_EVENT, RETIRED_EVENT, MERGED, SPLIT, VANISHED = range(6)
 COMPLETE, FLUSH, GROW = range(3)
 
 
+class Clusters(NamedTuple):
+    """Statistics by slot, of the words of records and of their vectors; one may be ``ABSENT``."""
+
+    bag: Any
+    rows: Any
+
+
 class State(NamedTuple):
-    """A running beam; the class of ``clusters`` says whether it is one of words or of vectors."""
+    """A running beam."""
 
     beam: Beam
     pool: Pool
-    clusters: Any  # the clusters' statistics by slot
+    clusters: Clusters
     expiry: Expiry
     members: Members
     trellis: Trellis
@@ -65,9 +73,9 @@ class Incoming(NamedTuple):
 
     seq: int
     time: float
-    words: np.ndarray  # int32[m], of no size for vectors
+    words: np.ndarray  # int32[m], of no size where records have none
     counts: np.ndarray  # int32[m]
-    x: np.ndarray  # float64[D], of no size for words
+    x: np.ndarray  # float64[D], of no size where records have none; or a row of statistics
     founder: int  # the record that began its cluster, where that was decided elsewhere (``Records``); else -1
 
 

@@ -115,7 +115,9 @@ def carry_out(
     chosen_times = times[changes.seqs - held.first]
     concerned = np.unique(np.concatenate([left, into]))
     lasting = _recollect(search, held.batch, recent, concerned, forget=False)
-    model = search.model if lasting is None else search.model._replace(family=lasting)
+    model, family = search.model, search.model.family
+    if lasting is not None:
+        model = model._replace(family=family._replace(vector=lasting))
 
     def move(out: Output) -> None:
         records = search.prepare(chosen)._replace(times=chosen_times)
@@ -152,7 +154,8 @@ def _recollect(
     coarse = np.zeros((len(slots), family.coarse), np.float32)
     collect_rows(terms, np.ascontiguousarray(batch.vectors, np.float64), place[recent.slot], block)
     coarsen_rows(terms, block, coarse)
-    state.clusters.block[slots], state.clusters.coarse[slots] = block, coarse
+    rows = state.clusters.rows
+    rows.block[slots], rows.coarse[slots] = block, coarse
     return terms
 
 

@@ -73,10 +73,9 @@ class Draft:
     def __init__(
         self, search: BeamSearch, recent: Recent, batch: Batch, due: Due, began: VectorFamily
     ) -> None:
-        assert isinstance(search.likelihood, VectorFamily)
         assert batch.vectors is not None
         pool, beam = search.state.pool, search.state.beam
-        self.family: Any = search.likelihood
+        self.family = search.likelihood.vector
         self.ratio, self.shares = 0.0, np.ones(len(recent.slot))
         self.slots = np.flatnonzero(recent.held > 0)
         self._began, self._prior, self._head = began.lasting.loosened(LOOSE), search.model.prior, search.head

@@ -27,7 +27,6 @@ from streamdp.beam.step.advance import Records, record_at
 from streamdp.beam.step.announce import add_move, change_head, mint, weigh_revisions
 from streamdp.beam.step.capacity import need
 from streamdp.beam.step.closing import discard_slot, drop_all_but, drop_all_but_head, found_slot
-from streamdp.beam.step.clusters import read_alone
 from streamdp.beam.step.commit import settle
 from streamdp.kernels.jit import entry, kernel
 
@@ -153,7 +152,6 @@ def move_records(
         if out.counters.status != COMPLETE:
             return
         _take_out(model, state, recent, slot, record, m)
-        read_alone(state.clusters, model, scores, record)
         place_record(model, state, scores, into, record)
         link(recent, into, m)
         revise(state, recent, out, m, probabilities[i])

@@ -88,14 +88,14 @@ def follow(
         limit, count = search.model.max_clusters, len(other.alive())
         if (limit == 0 or count <= max(limit, len(draft.alive()))) and other.joint > draft.joint:
             draft = other
-    log_h = -rebase_slots(search.model.family, search.state)
+    log_h = -rebase_slots(search.model.family.vector, search.state)
     moves = draft.moves(labels_of(search, draft.slots), int(search.state.beam.counters.next_label))
     if len(moves.seqs):
         moves, founders = numbered(search, moves, search.head_slots())
         plan = Arrangement(moves, founders, draft.ratio)
         yield from carry_out(search, Labelled(first, batch, labels), plan, with_events=with_events)
     search.rebase(draft.family)
-    log_h += rebase_slots(search.model.family, search.state)
+    log_h += rebase_slots(search.model.family.vector, search.state)
     tidy(search.state, recent, NONE, log_h)
 
 

@@ -104,7 +104,7 @@ def _look_at_record(
     score_record(state.clusters, model, state, scores, record)
     own = math.log(scores.counters.new_value) if scores.counters.new_value > 0.0 else -np.inf
     if not alone:
-        value = value_of(state.clusters, scores, slot)
+        value = value_of(state.clusters.bag, scores, slot)
         stays = ratio_of_staying(model.prior, state, recent, m) if value > 0.0 else 0.0
         own = math.log(value) + stays if value > 0.0 else -np.inf
     find_places(state, scores, places, slot, 1)
@@ -146,7 +146,7 @@ def _unite(
 ) -> None:
     """Make a slot, which still stands, part of another."""
     pool = state.pool
-    leave_class(state.clusters, pool, into)
+    leave_class(state.clusters.bag, pool, into)
     join_slot(state.clusters, model, scores, into, bag)
     pool.slots[into].size += pool.slots[slot].size
     row = pool.slots[slot]
@@ -174,15 +174,15 @@ def _look_at_cluster(
         return True
     if row.last > beam.counters.decided:
         return True
-    whole = bag_of_slot(state.clusters, state, bag, slot)
+    whole = bag_of_slot(state.clusters, bag, slot)
     room_to_join(state, out, slot, slot, whole.words)
     if out.counters.status != COMPLETE:
         return False
-    leave_class(state.clusters, pool, slot)
-    hide_slot(state.clusters, slot)
+    leave_class(state.clusters.bag, pool, slot)
+    hide_slot(state.clusters.bag, slot)
     score_record(state.clusters, model, state, scores, whole)
     find_places(state, scores, places, slot, row.size)
-    show_slot(state.clusters, slot)
+    show_slot(state.clusters.bag, slot)
     put_back(state, slot)
     beam.counters.looks += 1
     n = places.counters.found

@@ -176,12 +176,12 @@ def ratios_of_unions(
 @entry
 def rebase_slots(family: Any, state: State) -> float:
     """Bring all clusters up to date under other parameters; returns the sum of their log H."""
-    clusters, total = state.clusters, 0.0
+    rows, total = state.clusters.rows, 0.0
     for slot in range(state.pool.counters.high):
         if state.pool.state[slot] != VACANT:
-            rebase(family, clusters.block[slot])
-            coarsen(family, clusters.block[slot], clusters.coarse[slot])
-            total += log_marginal(family, clusters.block[slot])
+            rebase(family, rows.block[slot])
+            coarsen(family, rows.block[slot], rows.coarse[slot])
+            total += log_marginal(family, rows.block[slot])
     return total
 
 

@@ -20,7 +20,7 @@ from streamdp.beam.step.announce import announce, change_head, label_if_asked, w
 from streamdp.beam.step.capacity import room_before, room_for_choice
 from streamdp.beam.step.choose import choose, group_children
 from streamdp.beam.step.closing import continue_beam, drop_dissenters
-from streamdp.beam.step.clusters import learn_record, score_record, value_of
+from streamdp.beam.step.clusters import score_record, value_of
 from streamdp.beam.step.commit import commit_children, settle
 from streamdp.beam.step.evidence import mass_of, normalise
 from streamdp.beam.step.greedy import follow_greedy, force, mass_of_voters, slot_begun_by, try_greedy
@@ -113,8 +113,7 @@ def _absorb(
     revisions = out.counters.revisions
     if choice.children[head].parent != beam.counters.head:
         change_head(state, out, walk, choice.children[head].parent)
-    commit_children(model, state, scores, choice, record)
-    learn_record(state.clusters, model, scores, record, answer.new_probability)
+    commit_children(model, state, scores, choice, record, answer.new_probability)
     continue_beam(model, state, choice, record.seq)
     beam.counters.head = head
     follow_greedy(beam, choice)
@@ -226,7 +225,7 @@ def weigh(
         for j in range(last):
             slot, value = slots[j], 0.0
             if pool.state[slot] == ALIVE:
-                value = value_of(state.clusters, scores, slot)
+                value = value_of(state.clusters.bag, scores, slot)
                 scores.value[slot] = value
             shares[i, j] = min(mass_of(state, scores, choice, slot) / mass, 1.0) if value > 0.0 else 0.0
             logs[i, j] = math.log(value) + scores.counters.reference if value > 0.0 else -math.inf

@@ -315,7 +315,7 @@ def _fade_all(decay: ExponentialTerms, close_below: float, state: State, out: Ou
         for slot in range(pool.counters.high):
             pool.weight[slot] *= factor
             expiry.key[slot] *= factor
-        rescale(state.clusters, factor)
+        rescale(state.clusters.bag, factor)
         counters.scale = 1.0
 
 

@@ -233,7 +233,7 @@ def gather(model: Model, state: State, scores: Scores, choice: Choice) -> float:
     """The agreed candidates and the contested contenders, both best first; the best child's score."""
     _set_bounds(model, state, scores, choice)
     choice.counters.candidates = 0
-    offer_agreed(state.clusters, model, state, scores, choice)
+    offer_agreed(state.clusters.bag, model, state, scores, choice)
     _sort_candidates(model, state, scores, choice)
     _rank_contenders(model, state, scores, choice)
     return choice.counters.best

@@ -43,7 +43,7 @@ def room_before(model: Model, state: State, out: Output) -> bool:
     needs.columns = need(out, pool.counters.contested + 2 * limit + 2, pool.slot_of.shape[0])
     needs.nodes = need(out, state.trellis.counters.used + limit + 1, state.trellis.nodes.shape[0])
     needs.lineages = need(out, state.lineages.counters.used + 2, state.lineages.rows.shape[0])
-    room_for_classes(state.clusters, pool, out, limit)
+    room_for_classes(state.clusters.bag, pool, out, limit)
     if out.counters.status == COMPLETE and (
         out.counters.revisions + undecided > out.revisions.shape[0]
         or max(out.counters.events, out.counters.moves) + events > out.events.shape[0]
@@ -60,6 +60,6 @@ def room_for_choice(state: State, out: Output, choice: Choice, words: np.ndarray
         child = choice.children[a]
         if child.slot != NEW and child.group == a:
             times += 4 * (state.members.queues[child.slot].length + 4)
-    room_for_words(state.clusters, out, choice, words)
+    room_for_words(state.clusters.bag, out, choice, words)
     out.needs.times = need(out, state.members.header[0] + times, state.members.time.shape[0])
     return out.counters.status == COMPLETE

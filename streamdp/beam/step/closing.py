@@ -149,9 +149,9 @@ def emit_event(state: State, out: Output, kind: int, slot: int, label: int) -> N
 @kernel
 def _detach(state: State, slot: int) -> None:
     """Take an open slot out of all that finds open clusters."""
-    leave_class(state.clusters, state.pool, slot)
+    leave_class(state.clusters.bag, state.pool, slot)
     drop_expiry(state.expiry, slot)
-    hide_slot(state.clusters, slot)
+    hide_slot(state.clusters.bag, slot)
 
 
 @kernel
@@ -160,7 +160,7 @@ def discard_slot(state: State, slot: int) -> None:
     pool = state.pool
     if pool.state[slot] == ALIVE:
         _detach(state, slot)
-    release_slot(state.clusters, slot)
+    release_slot(state.clusters.bag, slot)
     release_members(state.members, slot)
     drop_lineage(state.lineages, pool.slots[slot].lineage)
     free_slot(pool, slot)
@@ -195,7 +195,7 @@ def change_weight(state: State, slot: int, weight: float) -> None:
     """Set a slot's stored weight."""
     change = weight - state.pool.weight[slot]
     state.pool.weight[slot] = weight
-    reweigh(state.clusters, state.pool, slot, change)
+    reweigh(state.clusters.bag, state.pool, slot, change)
 
 
 @kernel

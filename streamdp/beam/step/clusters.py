@@ -1,7 +1,8 @@
-"""The contract between the search and the clusters' statistics: words and vectors implement it.
+"""The contract between the search and the clusters' statistics, which each part of a record implements.
 
-The first argument is what a state holds of its clusters; its class says which implementation is meant. What
-only clusters of words need (size classes, postings) does nothing for vectors.
+A part is what clusters keep of words, or of vectors; its class says which implementation is meant. A part
+that is absent, or has no use for it, does nothing. What only words need (size classes, postings) is asked of
+them alone.
 """
 
 from __future__ import annotations
@@ -12,147 +13,203 @@ import numpy as np
 
 from streamdp.beam.data.choice import Choice, Scores
 from streamdp.beam.data.pool import Pool
-from streamdp.beam.data.state import Incoming, Model, Output, State
-from streamdp.kernels.jit import generic
+from streamdp.beam.data.state import Clusters, Incoming, Model, Output, State
+from streamdp.kernels.jit import generic, kernel
+
+# ---------------------------------------------------------------- what each part does
 
 
 @generic
-def score_record(clusters: Any, model: Model, state: State, scores: Scores, record: Incoming) -> None:
-    """Fill ``scores``: the value of every open cluster, or of all that are alike, and of a new one."""
-
-
-@generic
-def value_of(clusters: Any, scores: Scores, slot: int) -> float:
-    """The value of an open cluster, after the record has been scored."""
-    raise NotImplementedError
-
-
-@generic
-def offer_agreed(clusters: Any, model: Model, state: State, scores: Scores, choice: Choice) -> None:
-    """Offer the clusters that all hypotheses hold and that may be among the best."""
-
-
-@generic
-def clear_slot(clusters: Any, model: Model, slot: int) -> None:
+def clear(part: Any, terms: Any, slot: int) -> None:
     """Make a slot an empty cluster."""
 
 
 @generic
-def copy_slot(clusters: Any, source: int, target: int) -> None:
+def copy(part: Any, source: int, target: int) -> None:
     """Give an empty slot the statistics of another."""
 
 
 @generic
-def join_slot(clusters: Any, model: Model, scores: Scores, slot: int, record: Incoming) -> None:
+def join(part: Any, terms: Any, scores: Scores, slot: int, record: Incoming) -> None:
     """Let the record join the statistics of a slot that stands in no size class."""
 
 
 @generic
-def read_alone(clusters: Any, model: Model, scores: Scores, record: Incoming) -> None:
-    """Note of a record that has not been scored what joining a slot takes."""
-
-
-@generic
-def leave_slot(clusters: Any, model: Model, slot: int, record: Incoming, last: bool) -> None:
+def leave(part: Any, terms: Any, slot: int, record: Incoming, last: bool) -> None:
     """Take a record, maybe the ``last`` one, out of the statistics of a slot that stands in no size class."""
 
 
 @generic
-def hide_slot(clusters: Any, slot: int) -> None:
-    """Let a slot that stands in no size class be found by nothing: for good, or until it is shown again."""
-
-
-@generic
-def show_slot(clusters: Any, slot: int) -> None:
-    """Undo :func:`hide_slot`."""
-
-
-@generic
-def bag_of_slot(clusters: Any, state: State, bag: Any, slot: int) -> Incoming:
+def whole(part: Any, slot: int, bag: Incoming) -> Incoming:
     """All records of a slot as one, written into ``bag``."""
     raise NotImplementedError
 
 
 @generic
-def room_for_bag(clusters: Any, out: Output, slot: int, words: np.ndarray) -> None:
-    """Note the arena space that these words may want in a slot."""
-
-
-@generic
-def learn_record(
-    clusters: Any, model: Model, scores: Scores, record: Incoming, new_probability: float
-) -> None:
-    """Learn of the record what all clusters share; after the cluster that was announced has taken it in."""
-
-
-@generic
-def note_announced(clusters: Any, scores: Scores, record: Incoming) -> None:
-    """Remember what was new to the cluster that has just taken the record in: it is the announced one."""
-
-
-@generic
-def describe_slot(clusters: Any, pool: Pool, slot: int, out: Output, event: int) -> None:
+def describe(part: Any, pool: Pool, slot: int, out: Output, event: int) -> None:
     """Write into an event what a cluster is about."""
 
 
-@generic
-def enter_class(clusters: Any, slot: int) -> None:
-    """Put a slot, not counted as agreed yet, into the class of its size."""
+@kernel
+def clear_slot(clusters: Clusters, model: Model, slot: int) -> None:
+    """Make a slot an empty cluster."""
+    clear(clusters.bag, model.family.bag, slot)
+    clear(clusters.rows, model.family.vector, slot)
+
+
+@kernel
+def copy_slot(clusters: Clusters, source: int, target: int) -> None:
+    """Give an empty slot the statistics of another."""
+    copy(clusters.bag, source, target)
+    copy(clusters.rows, source, target)
+
+
+@kernel
+def join_slot(clusters: Clusters, model: Model, scores: Scores, slot: int, record: Incoming) -> None:
+    """Let the record join the statistics of a slot that stands in no size class."""
+    join(clusters.bag, model.family.bag, scores, slot, record)
+    join(clusters.rows, model.family.vector, scores, slot, record)
+
+
+@kernel
+def leave_slot(clusters: Clusters, model: Model, slot: int, record: Incoming, last: bool) -> None:
+    """Take a record, maybe the ``last`` one, out of the statistics of a slot that stands in no size class."""
+    leave(clusters.bag, model.family.bag, slot, record, last)
+    leave(clusters.rows, model.family.vector, slot, record, last)
+
+
+@kernel
+def bag_of_slot(clusters: Clusters, bag: Any, slot: int) -> Incoming:
+    """All records of a slot as one, written into ``bag``."""
+    return whole(clusters.rows, slot, whole(clusters.bag, slot, bag))
+
+
+@kernel
+def describe_slot(clusters: Clusters, pool: Pool, slot: int, out: Output, event: int) -> None:
+    """Write into an event what a cluster is about."""
+    describe(clusters.bag, pool, slot, out, event)
+    describe(clusters.rows, pool, slot, out, event)
+
+
+# ---------------------------------------------------------------- scoring
 
 
 @generic
-def leave_class(clusters: Any, pool: Pool, slot: int) -> None:
-    """Take a slot out of its size class altogether."""
+def score(bag: Any, rows: Any, model: Model, state: State, scores: Scores, record: Incoming) -> None:
+    """Fill ``scores`` by what a record's words say, and its vector, if there are ``rows``."""
 
 
 @generic
-def agree(clusters: Any, pool: Pool, slot: int) -> None:
-    """Every hypothesis holds the slot from now on."""
+def sum_up(
+    rows: Any, bag: Any, model: Model, state: State, scores: Scores, record: Incoming, log_base: float
+) -> None:
+    """Fill ``scores``, where a record has a vector, too; what its words say is known, as logarithms."""
+
+
+@kernel
+def score_record(clusters: Clusters, model: Model, state: State, scores: Scores, record: Incoming) -> None:
+    """Fill ``scores``: the value of every open cluster, or of all that are alike, and of a new one."""
+    score(clusters.bag, clusters.rows, model, state, scores, record)
 
 
 @generic
-def contest(clusters: Any, pool: Pool, slot: int) -> None:
-    """Not every hypothesis holds the slot any more."""
+def value_of(bag: Any, scores: Scores, slot: int) -> float:
+    """The value of an open cluster, after the record has been scored."""
+    raise NotImplementedError
 
 
 @generic
-def reweigh(clusters: Any, pool: Pool, slot: int, change: float) -> None:
-    """A slot's stored weight has grown by ``change`` (which is in ``pool.weight`` already)."""
+def offer_agreed(bag: Any, model: Model, state: State, scores: Scores, choice: Choice) -> None:
+    """Offer the clusters that all hypotheses hold and that may be among the best."""
+
+
+# ---------------------------------------------------------------- what only words need
 
 
 @generic
-def rescale(clusters: Any, factor: float) -> None:
-    """All stored weights are multiplied."""
+def hide_slot(bag: Any, slot: int) -> None:
+    """Let a slot that stands in no size class be found by nothing: for good, or until it is shown again."""
 
 
 @generic
-def release_slot(clusters: Any, slot: int) -> None:
+def show_slot(bag: Any, slot: int) -> None:
+    """Undo :func:`hide_slot`."""
+
+
+@generic
+def release_slot(bag: Any, slot: int) -> None:
     """Give back what a closed slot holds."""
 
 
 @generic
-def room_for_classes(clusters: Any, pool: Pool, out: Output, limit: int) -> None:
+def learn_record(bag: Any, terms: Any, scores: Scores, record: Incoming, new_probability: float) -> None:
+    """Learn of the record what all clusters share; just after the cluster that is announced took it in."""
+
+
+@generic
+def enter_class(bag: Any, slot: int) -> None:
+    """Put a slot, not counted as agreed yet, into the class of its size."""
+
+
+@generic
+def leave_class(bag: Any, pool: Pool, slot: int) -> None:
+    """Take a slot out of its size class altogether."""
+
+
+@generic
+def agree(bag: Any, pool: Pool, slot: int) -> None:
+    """Every hypothesis holds the slot from now on."""
+
+
+@generic
+def contest(bag: Any, pool: Pool, slot: int) -> None:
+    """Not every hypothesis holds the slot any more."""
+
+
+@generic
+def reweigh(bag: Any, pool: Pool, slot: int, change: float) -> None:
+    """A slot's stored weight has grown by ``change`` (which is in ``pool.weight`` already)."""
+
+
+@generic
+def rescale(bag: Any, factor: float) -> None:
+    """All stored weights are multiplied."""
+
+
+@generic
+def room_for_bag(bag: Any, out: Output, slot: int, words: np.ndarray) -> None:
+    """Note the arena space that these words may want in a slot."""
+
+
+@generic
+def room_for_classes(bag: Any, pool: Pool, out: Output, limit: int) -> None:
     """Note the size classes that may be wanted by the next record, of at most ``limit`` children."""
 
 
 @generic
-def room_for_words(clusters: Any, out: Output, choice: Choice, words: np.ndarray) -> None:
+def room_for_words(bag: Any, out: Output, choice: Choice, words: np.ndarray) -> None:
     """Note the arena space that copies for the chosen children may want."""
 
 
+whole.otherwise(lambda part, slot, bag: bag)
+
 for _each in (
-    read_alone,
-    room_for_bag,
+    clear,
+    copy,
+    join,
+    leave,
+    describe,
+    hide_slot,
+    show_slot,
+    release_slot,
     learn_record,
-    note_announced,
     enter_class,
     leave_class,
     agree,
     contest,
     reweigh,
     rescale,
-    hide_slot,
-    release_slot,
+    room_for_bag,
     room_for_classes,
     room_for_words,
 ):

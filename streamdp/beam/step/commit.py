@@ -14,8 +14,8 @@ from streamdp.beam.step.clusters import (
     copy_slot,
     enter_class,
     join_slot,
+    learn_record,
     leave_class,
-    note_announced,
 )
 from streamdp.kernels.jit import kernel
 
@@ -39,7 +39,7 @@ def _join(model: Model, state: State, scores: Scores, slot: int, record: Incomin
     row.last_time = record.time
     join_slot(state.clusters, model, scores, slot, record)
     weigh_joined(model.prior, model, state, slot, record)
-    enter_class(state.clusters, slot)
+    enter_class(state.clusters.bag, slot)
 
 
 @kernel
@@ -90,11 +90,11 @@ def _part(state: State, choice: Choice, a: int, slot: int, children: int) -> tup
             held += holds[b, column]
     remaining = held - choice.children[a].group_size
     if remaining == 0:
-        leave_class(state.clusters, pool, slot)
+        leave_class(state.clusters.bag, pool, slot)
         return slot, 0
     target = _copy(state, slot)
     if column < 0:
-        contest(state.clusters, pool, slot)
+        contest(state.clusters.bag, pool, slot)
         column = _new_column(pool, slot)
         for b in range(children):
             holds[b, column] = 1
@@ -105,8 +105,13 @@ def _part(state: State, choice: Choice, a: int, slot: int, children: int) -> tup
 
 
 @kernel
-def commit_children(model: Model, state: State, scores: Scores, choice: Choice, record: Incoming) -> None:
-    """Write the chosen children's clusters: in place where all holders agree, else a copy."""
+def commit_children(
+    model: Model, state: State, scores: Scores, choice: Choice, record: Incoming, new_probability: float
+) -> None:
+    """Write the chosen children's clusters: in place where all holders agree, else a copy.
+
+    ``new_probability``: that the record founds a cluster.
+    """
     pool = state.pool
     children = choice.counters.children
     head_group = choice.children[choice.counters.best_child].group
@@ -129,9 +134,9 @@ def commit_children(model: Model, state: State, scores: Scores, choice: Choice, 
                 holds[b, fresh_column] = choice.children[b].group == a
         _join(model, state, scores, target, record)
         if pool.column[target] < 0:
-            agree(state.clusters, pool, target)
+            agree(state.clusters.bag, pool, target)
         if a == head_group:
-            note_announced(state.clusters, scores, record)
+            learn_record(state.clusters.bag, model.family.bag, scores, record, new_probability)
         child.slot = target
 
 
@@ -169,4 +174,4 @@ def settle(model: Model, state: State, out: Output, choice: Choice, width: int) 
         elif pool.state[slot] == CLOSED:
             announce_closed(state, out, slot, retires(model.prior))
         else:
-            agree(state.clusters, pool, slot)
+            agree(state.clusters.bag, pool, slot)

@@ -1,0 +1,74 @@
+"""Records that have words, or fields, and a vector: independent of each other in a cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+import numpy as np
+
+from streamdp.likelihoods.base import Likelihood, Parts
+from streamdp.likelihoods.vectors import VectorFamily
+from streamdp.likelihoods.words import BagFamily
+
+
+@dataclass(frozen=True)
+class Product(Likelihood):
+    """H is the product of that of the words of records and that of their vectors, to the power of its family.
+
+    Parameters
+    ----------
+    words
+        The family of the words, or fields, of records.
+    vectors
+        The family of their vectors; a record without one has a factor of 1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from streamdp.likelihoods import DirichletMultinomial, VonMisesFisher
+    >>> words, sphere = DirichletMultinomial(vocabulary_size=3), VonMisesFisher(2, power=0.2)
+    >>> x = np.array([0, 2]), np.array([1, 2]), np.array([0.6, 0.8])
+    >>> apart = words.log_marginal([x[:2]]) + sphere.log_marginal([x[2]])
+    >>> Product(words, sphere).log_marginal([x]) == apart
+    True
+    """
+
+    words: BagFamily
+    vectors: VectorFamily
+
+    sparse = True
+
+    @property
+    def bag(self) -> BagFamily:
+        """That of the words, or fields."""
+        return self.words
+
+    @property
+    def vector(self) -> VectorFamily:
+        """That of the vectors."""
+        return self.vectors
+
+    @property
+    def main(self) -> BagFamily:
+        """That of the words, or fields."""
+        return self.words
+
+    def with_main(self, part: BagFamily) -> Self:
+        """The family with another one of the words."""
+        return replace(self, words=part)
+
+    @property
+    def ordered(self) -> bool:
+        """Whether log H of the words depends on the order of the records."""
+        return self.words.ordered
+
+    def terms(self) -> Parts:
+        """What the stream's kernels read."""
+        return self.part_terms
+
+    def log_marginal(self, records: Sequence[Any], base: Any = None) -> float:
+        """log H of records as one cluster, in nats: words, their counts, and a vector, NaN for none."""
+        vectors = [x for _, _, x in records if not np.isnan(x[0])]
+        return self.words.log_marginal([x[:2] for x in records], base) + self.vectors.log_marginal(vectors)
