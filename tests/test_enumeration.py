@@ -8,20 +8,16 @@ from typing import Any
 import numpy as np
 import pytest
 from models import DENSE, MIXED, PRIORS, SPARSE, WORDS, pair, pairs, shaped
-from oracle import priors
 from oracle.enumeration import (
     Partition,
     founders_of,
-    link_posterior_by_links,
     log_joints,
     log_sum_exp,
     map_partition,
-    partitions,
 )
 from streams import encode, random_stream
 
 from streamdp.beam.search import BeamSearch
-from streamdp.priors import DistanceDependent, Exponential, Logistic, Window
 
 WIDTH = 256  # more than the 203 clusterings of six records
 ORDER_DEPENDENT = {"crp_retire", "crp_max", "pitman_yor_max"}
@@ -68,29 +64,3 @@ def test_full_width_is_exact(prior: str, family: str) -> None:
             clear += 1
             assert found == map_partition(joints)
     assert clear >= 1
-
-
-@pytest.mark.parametrize("unit", ["records", "seconds"])
-@pytest.mark.parametrize(
-    ("decay", "naive"),
-    [
-        (Window(2.5), priors.Window(2.5)),
-        (Exponential(1.5), priors.Exponential(1.5)),
-        (Logistic(2.0), priors.Logistic(2.0)),
-    ],
-)
-def test_link_posterior_is_that_of_all_link_configurations(decay: Any, naive: Any, unit: Any) -> None:
-    """p(c_i = j | z), formula against the sum over every configuration of links."""
-    times = [0.0, 0.7, 0.7, 2.1, 3.0]
-    ours = DistanceDependent(0.9, decay, unit=unit)
-    theirs = priors.DistanceDependent(0.9, naive, unit)
-    compared = 0
-    for z in partitions(len(times)):
-        if ours.log_probability(z, times) == -np.inf:
-            continue
-        for i in range(len(times)):
-            compared += 1
-            assert ours.link_posterior(z, i, times) == pytest.approx(
-                link_posterior_by_links(i, z, times, theirs)
-            )
-    assert compared > 50

@@ -58,7 +58,7 @@ class DistanceDependent(Prior):
     -----
     Blei and Frazier 2011, section 2, restricted to links to earlier records. Summed over the links,
     cluster k is joined with weight W_k = sum of f over its members, so clusterings are searched, not
-    links; :meth:`link_posterior` recovers those.
+    links.
     """
 
     concentration: float = 1.0
@@ -174,36 +174,6 @@ class DistanceDependent(Prior):
         norm = self.concentration + total + self.decay.earlier(positions)
         with np.errstate(divide="ignore"):
             return np.asarray(np.log(chosen) - np.log(norm))
-
-    def link_posterior(
-        self, labels: Sequence[int], i: int, times: Sequence[float] | None = None
-    ) -> dict[int, float]:
-        """p(c_i = j | z): which earlier record of its cluster record ``i`` links to.
-
-        Proportional to f over the earlier members of the cluster, those of weight 0 left out; a founder
-        links to itself. Given the clustering, the links are independent of each other and of the
-        records, so this is also the posterior.
-
-        Parameters
-        ----------
-        labels
-            The cluster of every record, at least up to ``i``.
-        i
-            Number of the record.
-        times
-            Event times in seconds, non-decreasing; needed when the unit is "seconds".
-        """
-        if not 0 <= i < len(labels):
-            raise ValueError(f"there is no record {i} among {len(labels)}")
-        earlier = [j for j in range(i) if labels[j] == labels[i]]
-        if not earlier:
-            return {i: 1.0}
-        positions = self.positions(len(labels), times)
-        pull = self.decay(positions[i] - positions[earlier])
-        if pull.sum() == 0.0:
-            raise ValueError(f"record {i} is too far from its cluster to have joined it")
-        share = pull / pull.sum()
-        return {j: float(p) for j, p in zip(earlier, share, strict=True) if p > 0.0}
 
     def link_weights(self, distances: np.ndarray, n: int) -> np.ndarray:
         """f(distance) of each record to each earlier one, shape (N, N), 0 above the diagonal and on it.
