@@ -88,10 +88,17 @@ class Anchors:
         tables = prior.tables(n + int(self.sizes.sum()) + self.closed)
         return tables._replace(found=tables.found[self.closed :])
 
+    def weights_of_links(self, prior: DistanceDependent) -> np.ndarray:
+        """What the frozen records of each cluster weigh to each record that moves, shape (A, N)."""
+        found = np.zeros((self.count, len(self.positions)))
+        weigh_held(self.held, prior.decay.terms(), self.positions, found)
+        return found
+
     def log_terms(self, prior: DistanceDependent, labels: np.ndarray, *, by_hand: bool = False) -> np.ndarray:
         """log of the share that each record's choice had, as :meth:`DistanceDependent.log_terms`."""
-        own, total = np.zeros(len(labels)), np.zeros(len(labels))
-        weigh_held(self.held, prior.decay.terms(), self.positions, labels, own, total)
+        weights, held = self.weights_of_links(prior), np.flatnonzero(labels < self.count)
+        own, total = np.zeros(len(labels)), weights.sum(axis=0)
+        own[held] = weights[labels[held], held]
         return prior.log_terms(labels.tolist(), self.positions, own, total, self.count, by_hand=by_hand)
 
     def log_prior(self, prior: Prior, labels: Sequence[int] | np.ndarray, *, by_hand: bool = False) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
@@ -257,11 +257,11 @@ def _same_records(a: Likelihood, b: Likelihood) -> bool:
     return form[0] == form[1]
 
 
-class Move(Protocol):
-    """A step of a Markov chain over clusterings that leaves p(z | x) invariant."""
+Move: TypeAlias = Callable[[Chain], int]
+"""A round of a Markov chain over clusterings that leaves p(z | x) invariant.
 
-    def __call__(self, chain: Chain) -> int:
-        """Do one round; returns how many records or proposals it went through."""
+It returns how many records or proposals it went through.
+"""
 
 
 class Sampler(ABC):

@@ -32,7 +32,6 @@ from streamdp.kernels.jit import entry, kernel
 from streamdp.offline.anchors import Anchors, Past
 from streamdp.offline.chain import Chain
 from streamdp.offline.kernels.allocation import Allocation
-from streamdp.offline.kernels.links import Held, held_weight
 from streamdp.offline.kernels.store import FIRST_SLOT, Store, group_of_slot, score_group
 from streamdp.priors import DistanceDependent, Uniform, by_distance, by_order
 from streamdp.priors.base import Weights
@@ -61,14 +60,6 @@ def weigh_unions(store: Store, allocation: Allocation, slot: int, slots: np.ndar
     score_group(store, slots, slots.shape[0], out)
     for j in range(slots.shape[0]):
         out[j] -= store.log_h[slot]
-
-
-@entry
-def weigh_beside(held: Held, decay: Any, position: np.ndarray, out: np.ndarray) -> None:
-    """What the frozen records of each cluster weigh at each position."""
-    for k in range(out.shape[0]):
-        for i in range(position.shape[0]):
-            out[k, i] = held_weight(held, decay, position[i], k)
 
 
 @kernel
@@ -193,8 +184,7 @@ class ByDistance:
         assert past is not None
         self._decay, self._concentration = prior.decay.terms(), float(prior.concentration)
         order = np.argsort(labels, kind="stable")
-        beside = np.zeros((anchors.count, len(labels)))
-        weigh_beside(anchors.held, self._decay, anchors.positions, beside)
+        beside = anchors.weights_of_links(prior)
         room = max(len(past.places), len(labels))
         self._company = Company(
             np.concatenate([past.starts, np.full(clusters - anchors.count, past.starts[-1])]),

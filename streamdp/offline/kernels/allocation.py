@@ -160,13 +160,6 @@ def clear_from(store: Store, first: int) -> None:
 
 
 @entry
-def enter_alone(store: Store, slots: np.ndarray) -> None:
-    """Put every record into a slot of its own; all of them are clear."""
-    for i in range(slots.shape[0]):
-        add(store, slots[i], i)
-
-
-@entry
 def leave_all(store: Store, allocation: Allocation, first: int) -> None:
     """Take the records from a first one on out of their slots."""
     for i in range(first, allocation.labels.shape[0]):

@@ -61,14 +61,8 @@ def held_weight(held: Held, decay: Any, here: float, k: int) -> float:
 
 
 @entry
-def weigh_held(
-    held: Held, decay: Any, position: np.ndarray, labels: np.ndarray, own: np.ndarray, total: np.ndarray
-) -> None:
-    """Weight of the links from each record to frozen ones of its own cluster, and to all of them."""
-    for i in range(labels.shape[0]):
-        own[i], total[i] = 0.0, 0.0
-        for k in range(held.start.shape[0] - 1):
-            weight = held_weight(held, decay, position[i], k)
-            total[i] += weight
-            if labels[i] == k:
-                own[i] = weight
+def weigh_held(held: Held, decay: Any, position: np.ndarray, out: np.ndarray) -> None:
+    """Weight of the links from each position to the frozen records of each cluster, shape (A, N)."""
+    for k in range(out.shape[0]):
+        for i in range(position.shape[0]):
+            out[k, i] = held_weight(held, decay, position[i], k)

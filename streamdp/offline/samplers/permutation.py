@@ -17,8 +17,8 @@ import numpy as np
 
 from streamdp.kernels.rows import made
 from streamdp.likelihoods import Likelihood
-from streamdp.offline.chain import Chain, Sampler
-from streamdp.offline.kernels.allocation import enter_alone
+from streamdp.offline.chain import NONE, Chain, Sampler
+from streamdp.offline.kernels.allocation import fill, new_allocation
 from streamdp.offline.kernels.permutation import (
     FULL,
     Program,
@@ -246,10 +246,9 @@ class Permutation(Sampler):
             raise ValueError(f"Markov orders are for up to {MOST_MARKOV} records, not {n}: take uniform")
         store = new_store(chain.data, chain.likelihood, chain.base, capacity=n + FIRST_SLOT, places=n)
         prepare(store)
-        slots = np.arange(FIRST_SLOT, FIRST_SLOT + n)
-        enter_alone(store, slots)
+        fill(store, new_allocation(n, n + FIRST_SLOT), np.arange(n), NONE)
         similarity = np.zeros((n, n))
-        conditionals(store, slots, similarity)
+        conditionals(store, FIRST_SLOT + np.arange(n), similarity)
         if self.order == "markov-ratio":
             similarity -= store.fresh[:n, np.newaxis]
         similarity *= self.sharpness
