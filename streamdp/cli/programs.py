@@ -20,11 +20,11 @@ def serve_programs(where: str, token: str | None, *, corrects: bool) -> None:
         from streamdp.programs.server import Tools
     except ImportError:
         raise ConfigError(f"mcp needs more packages: {how_to_install('mcp')}", Exit.UNAVAILABLE) from None
-    from streamdp.programs.asked import CORRECTIONS, Asked, OfPath
+    from streamdp.programs.asked import CORRECTIONS, OfPath
     from streamdp.programs.service import OfService
 
     speak_warnings()
-    asked: Asked
+    asked: OfPath | OfService
     if where.startswith(("http://", "https://")):
         known = token_in(token)
         if known is None and TOKEN in os.environ:

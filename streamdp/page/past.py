@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any, Literal, Protocol
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Literal
 
 import msgspec
 from starlette.requests import Request
@@ -14,8 +14,9 @@ from starlette.responses import Response
 from streamdp.engine import Engine
 from streamdp.kernels.compilation import beside
 from streamdp.page.errors import Asks, allow, as_json, integer, label_of
+from streamdp.reports.source import retained_records
+from streamdp.reports.store import PagedStore
 from streamdp.story.story import Stories, Theme
-from streamdp.streams.told import record_of
 
 PAGED = 100
 """Records, or stories that ended, that are given at once."""
@@ -33,19 +34,7 @@ Known = Callable[[int, int], Awaitable[Page]]
 """Gives so many from one on."""
 
 Listed = Literal["ended", "records"]
-"""The lists that are given a page at a time: methods of a ``Source``."""
-
-
-class Source(Protocol):
-    """What knows more of the past than the page. ``lacking`` says what it does not know."""
-
-    lacking: str
-
-    def ended(self, words: Sequence[str], start: int, most: int) -> Page:
-        """Stories that ended, the latest first, that have all these words."""
-
-    def records(self, label: int, start: int, most: int) -> Page:
-        """Records of a story, the latest first."""
+"""The lists that are given a page at a time: methods of a store."""
 
 
 class Further:
@@ -85,7 +74,7 @@ class Further:
     ) -> Response:
         """A page of a list ``of`` something: of the store, else what is ``known`` without one."""
         start, most = integer(request, "start", 0, 0, 10**9), integer(request, "limit", most, 1, PAGED)
-        source: Source | None = self._api.view.source
+        source: PagedStore | None = self._api.view.source
         if source is None:
             found, rows = await known(start, most)
         else:
@@ -147,22 +136,16 @@ def theme_row(theme: Theme, stories: Stories) -> dict[str, Any]:
 
 def retained(engine: Engine, label: int, start: int, most: int) -> Page:
     """Records of a story that the stream retains, the latest first."""
-    labels, times = engine.lately()
-    first, places = engine.seq - len(labels), (labels == label).nonzero()[0][::-1].tolist()
     open_still = {answer.seq: answer for answer in engine.open_answers() if answer.cluster == label}
-    texts = {seq: text for seq, of, text, _ in engine.spoken() if of == label}
-    rows, about = [], (engine.kind, engine.settings)
-    for place in places[start : start + most]:
-        seq = first + place
-        record = None if seq not in open_still else record_of(open_still[seq], texts.get(seq, ""), *about)
-        rows.append(
-            {
-                "seq": seq,
-                "id": "" if record is None or record.id is None else str(record.id)[:80],
-                "time": None if times is None else float(times[place]),
-                "text": (record.text if record is not None else texts.get(seq, ""))[:300],
-                "probability": None if record is None else record.probability,
-                "revision": None if record is None else record.revision,
-            }
-        )
-    return len(places), rows
+    found = [record for _, record in retained_records(engine, open_still, label)]
+    return len(found), [
+        {
+            "seq": record.seq,
+            "id": "" if record.id is None else str(record.id)[:80],
+            "time": record.time,
+            "text": record.text[:300],
+            "probability": record.probability,
+            "revision": None if record.probability is None else record.revision,
+        }
+        for record in found[::-1][start : start + most]
+    ]

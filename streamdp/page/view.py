@@ -23,6 +23,7 @@ from streamdp.page.table import Sort, Table, beginning_of, name_of, short
 from streamdp.records import GAP, POSITION, SMALL, AnswerRows, Answers
 from streamdp.records.answer_rows import rows_of
 from streamdp.records.columns import NOTHING, Columns
+from streamdp.reports.store import PagedStore
 from streamdp.story.clock import Clock
 from streamdp.story.gather import figures_of
 from streamdp.story.story import noun_of
@@ -56,8 +57,8 @@ class View:
         self.lock = threading.Lock()
         self.stream, self.chosen = stream, list(chosen)
         self.version = 0
-        self.source: Any = None
-        """What knows more of the past: the store, where there is one (``page.past.Source``)."""
+        self.source: PagedStore | None = None
+        """What knows more of the past: the store, where there is one."""
         self.state: str | None = None
         """The state that the run writes, where there is one."""
         self.desk = Desk()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 from streamdp.errors import Exit, StreamdpError
 from streamdp.page.api import where_to
@@ -36,42 +36,14 @@ class AskedError(StreamdpError):
         super().__init__(message, exit_code)
 
 
-class Asked(Protocol):
-    """What answers questions about a stream. All raise StreamdpError where there is no answer."""
-
-    name: str
-    can: frozenset[str]
-    """Which of WHERE, CHANGES and CORRECTIONS it can be asked."""
-
-    def stories(self, sort: Sort, least: int, start: int, most: int) -> StoryList:
-        """Live stories, in an order."""
-
-    def story(self, label: int) -> Story:
-        """One story."""
-
-    def records(self, label: int, after: int, most: int) -> RecordList:
-        """The records of a story, in order."""
-
-    def changes(self, since: str, start: int, most: int, *, every: bool) -> ChangeList:
-        """What has changed since a time or a mark."""
-
-    def where(self, text: str) -> Where:
-        """Where a text would go."""
-
-    def corrections(self, after: int, most: int) -> CorrectionList:
-        """Corrections by hand."""
-
-    def correct(self, wanted: Wanted) -> Noted:
-        """Take one more."""
-
-
 Made = TypeVar("Made")
 
 
 class OfPath:
     """A state folder, a snapshot, a store or a file of answers, looked at again where it was written.
 
-    Raises StreamdpError where the path is none.
+    ``can`` says which of WHERE, CHANGES and CORRECTIONS it can be asked. Raises StreamdpError where the path
+    is none, and where a question has no answer.
     """
 
     def __init__(self, path: str) -> None:

@@ -14,7 +14,8 @@ from pydantic import Field
 from streamdp._version import __version__
 from streamdp.errors import StreamdpError
 from streamdp.programs import brief
-from streamdp.programs.asked import CHANGES, CORRECTIONS, WHERE, Asked
+from streamdp.programs.asked import CHANGES, CORRECTIONS, WHERE
+from streamdp.programs.service import Asked
 from streamdp.state.corrections import Wanted, What
 from streamdp.story.orders import Sort
 

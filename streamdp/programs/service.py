@@ -6,13 +6,13 @@ import http.client
 import urllib.error
 import urllib.parse
 import urllib.request
-from typing import TypeVar
+from typing import TypeAlias, TypeVar
 
 import msgspec
 
 from streamdp.errors import Exit
 from streamdp.page.changed import ChangeList
-from streamdp.programs.asked import CHANGES, CORRECTIONS, WHERE, AskedError
+from streamdp.programs.asked import CHANGES, CORRECTIONS, WHERE, AskedError, OfPath
 from streamdp.serve.told import (
     CorrectionList,
     Noted,
@@ -92,6 +92,10 @@ class OfService:
     def correct(self, wanted: Wanted) -> Noted:
         """Take one more."""
         return self._ask("/v1/corrections", Noted, wanted)
+
+
+Asked: TypeAlias = OfPath | OfService
+"""What answers questions about a stream."""
 
 
 def _query(**given: object) -> str:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Protocol
 
 import msgspec
+import numpy as np
 
 from streamdp.engine import Engine
 from streamdp.errors import Exit, foreseen
@@ -121,6 +122,26 @@ def is_state(path: str | Path) -> bool:
             return file.read(len(MAGIC)) == MAGIC
 
 
+def retained_records(
+    engine: Engine, answers: Mapping[int, Assignment], label: int | None = None
+) -> Iterator[tuple[int, StoryRecord]]:
+    """The records that an engine retains, with their labels, in order; of one ``label``, or all.
+
+    ``answers`` are those that are known, by number: of other records, only texts and times are.
+    """
+    labels, times = engine.lately()
+    texts = {seq: text for seq, _, text, _ in engine.spoken()}
+    first = engine.seq - len(labels)
+    chosen = np.arange(len(labels)) if label is None else np.flatnonzero(labels == label)
+    for i in chosen.tolist():
+        answer, text = answers.get(first + i), texts.get(first + i, "")
+        if answer is None:
+            time = None if times is None else float(times[i])
+            yield int(labels[i]), StoryRecord(seq=first + i, time=time, text=text)
+        else:
+            yield int(labels[i]), record_of(answer, text, engine.kind, engine.settings)
+
+
 class StateStories:
     """Stories of a state; of a run that has ended, with the clusters that its last look left."""
 
@@ -129,24 +150,13 @@ class StateStories:
         open_still = {answer.seq: answer for answer in self.engine.open_answers()}
         if header.ended:
             open_still |= {answer.seq: answer for answer in self.engine.finish().assignments}
-        self._records = self._labelled(open_still)
+        self._records = defaultdict[int, list[StoryRecord]](list)
+        for label, record in retained_records(self.engine, open_still):
+            self._records[label].append(record)
         held, seq = sum(map(len, self._records.values())), self.engine.seq
         self.lacking = (
             f"a state remembers the last {held:,} of {seq:,} records: a --store has all" if held < seq else ""
         )
-
-    def _labelled(self, answers: Mapping[int, Assignment]) -> dict[int, list[StoryRecord]]:
-        """The retained records by label."""
-        labels, times = self.engine.lately()
-        texts = {seq: text for seq, _, text, _ in self.engine.spoken()}
-        about = self.engine.kind, self.engine.settings
-        first, found = self.engine.seq - len(labels), defaultdict[int, list[StoryRecord]](list)
-        for i, label in enumerate(labels.tolist()):
-            answer, text = answers.get(first + i), texts.get(first + i, "")
-            time = None if times is None else float(times[i])
-            bare = StoryRecord(seq=first + i, time=time, text=text)
-            found[label].append(bare if answer is None else record_of(answer, text, *about))
-        return found
 
     def stories(self, *, closed: bool = False, stretch: float | None = None) -> Stories:
         """The live stories, largest first, or the last 100 that ended."""
