@@ -311,8 +311,10 @@ class LogLines:
                 record = plain_fields(data)
             except (RefusedError, UnicodeDecodeError):
                 return None
-        if not isinstance(record, dict):
-            return None
+        return self.of_object(record, arrival) if isinstance(record, dict) else None
+
+    def of_object(self, record: dict[str, Any], arrival: float) -> Line:
+        """What the object of a line says. Raises RefusedError."""
         name = next((name for name in _MESSAGES if record.get(name) is not None), None)
         if name is None:
             raise RefusedError("missing_field", f"none of {', '.join(_MESSAGES)} holds its message")

@@ -184,15 +184,15 @@ class LogRecord(NamedTuple):
         found = ((name, self[name]) for name in names)
         return {name: kept_value(value, name) for name, value in found if value is not None}
 
+    def object(self) -> dict[str, Any]:
+        """The record as the object of a log's line."""
+        heads = {name: self[name] for name in HEADS}
+        found = {"message": self.text, "time": self.time, **heads, "stack_trace": self[_TRACE]}
+        return {name: value for name, value in found.items() if value is not None}
+
     def line(self) -> bytes:
-        """The record as a line of a log, an object."""
-        parts = {
-            "message": self.text,
-            "time": self.time,
-            **{name: self[name] for name in HEADS},
-            "stack_trace": self[_TRACE],
-        }
-        return _encode({name: value for name, value in parts.items() if value is not None})
+        """The same as that line."""
+        return _encode(self.object())
 
 
 class LogRecords:
@@ -234,9 +234,7 @@ class LogRecords:
     def _one(self, piece: Piece, position: dict[str, Any], raw: Raw) -> Record | Reject:
         try:
             record = self.of(piece)
-            line = self._lines.object_line(record.line(), raw.arrival)
-            assert line is not None
-            message, time, heads = line
+            message, time, heads = self._lines.of_object(record.object(), raw.arrival)
             named = {name: value for name, value in (heads or {}).items() if name in self._keep}
             keep = record.kept(self._keep) | named
             identity = record.id
