@@ -31,6 +31,7 @@ from streamdp.estimators.reading import (
 from streamdp.estimators.themes import ThemeNumbers
 from streamdp.estimators.vectors import Vectors
 from streamdp.records import ClusterSummary, Event, Record, Value, holds_categories, is_missing, seconds_of
+from streamdp.records.answer_rows import all_rows
 from streamdp.records.frames import rows_of
 from streamdp.settings import Settings
 from streamdp.settings.assemble import WORDS
@@ -260,8 +261,9 @@ class StreamDP(OneThreadAtATime, Clusterer, but=HOT):
         for reject in answers.rejects:
             if reject.reason != "empty":
                 raise ValueError(reject.detail)
-        fresh = [line.cluster for line in answers.assignments if line.revision == 0]
-        return fresh[-1] if fresh else None
+        rows = all_rows(answers.lines).rows
+        fresh = rows["label"][rows["revision"] == 0]
+        return int(fresh[-1]) if len(fresh) else None
 
     def _record(self, engine: Engine, x: Any, t: float | None) -> Record:
         """A record of categories, or of words: counts where features are given."""

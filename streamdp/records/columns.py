@@ -109,8 +109,9 @@ class Columns(Sequence[Record]):
             if record.keep:
                 names |= record.keep
         parts = [part for each in records for part in (each.id, each.position, each.time, each.keep)]
-        data, written = spans_of(parts)
-        written, fields = written.reshape(n, 4, 2), np.empty((n, 0, 2), np.int64)
+        lines = _encode_lines(parts)
+        data, written = np.frombuffer(lines, np.uint8), _spans_of_lines(lines, 4 * n).reshape(n, 4, 2)
+        fields = np.empty((n, 0, 2), np.int64)
         if names:
             keeps = [record.keep or {} for record in records]
             own, *kept = spans_of(*([keep.get(name, msgspec.UNSET) for keep in keeps] for name in names))
@@ -362,7 +363,7 @@ def _spans_of_lines(written: bytes, count: int) -> np.ndarray:
     if count <= FEW:  # arrays take longer
         starts = [*itertools.accumulate((len(line) + 1 for line in written.split(b"\n")[:-1]), initial=0)]
         pairs = [(start, after - 1) for start, after in itertools.pairwise(starts)]
-        return np.array(pairs, np.int64).reshape(count, 2)
+        return np.array(pairs or np.empty((0, 2)), np.int64)
     ends = np.flatnonzero(np.frombuffer(written, np.uint8) == _NEWLINE)
     found = np.zeros((count, 2), np.int64)
     found[1:, 0], found[:, 1] = ends[:-1] + 1, ends
