@@ -21,7 +21,8 @@ from streamdp.beam.search import BeamSearch
 from streamdp.encode.encoders import Encoder
 from streamdp.encode.rows import Rows
 from streamdp.engine import Engine
-from streamdp.records import Answers, Assignment, Record, Reject, Value, all_plain
+from streamdp.records import POSITION, Answers, Record, Reject, Value, all_plain
+from streamdp.records.answer_rows import answer_rows
 from streamdp.records.columns import Columns
 from streamdp.records.frames import rows_of
 from streamdp.settings import ConfigError, Settings
@@ -101,10 +102,10 @@ class Shard:
         answers = self.engine.advance(own)
         if self.engine.kind == "vectors":
             raise ConfigError("shards are for texts and categories")
+        first = answer_rows(answers.lines).first()
         parts = {
-            line.position["record"]: line.cluster * self._shards + self._number
-            for line in answers.lines
-            if isinstance(line, Assignment) and not line.revision
+            msgspec.json.decode(place)["record"]: label * self._shards + self._number
+            for place, label in zip(first.written(POSITION), first.rows["label"].tolist(), strict=True)
         }
         return [
             msgspec.structs.replace(record, part=parts.get(i)) if isinstance(record, Record) else record

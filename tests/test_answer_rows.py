@@ -14,7 +14,7 @@ from streamdp.decode.texts import TextReader
 from streamdp.encode.encoders import decoder_of
 from streamdp.engine import Engine
 from streamdp.records import KEPT, PARAMS, POSITION, Assignment, Lines, Record
-from streamdp.records.answer_rows import all_rows, rows_of
+from streamdp.records.answer_rows import all_rows, answer_rows
 from streamdp.records.columns import Columns
 from streamdp.settings import Settings
 
@@ -34,7 +34,7 @@ def written(n: int, **more: Any) -> Columns:
 
 def check(lines: Lines) -> int:
     """Whether rows say what the lines say; how many revisions there were."""
-    rows, found = rows_of(lines), [line for line in lines if isinstance(line, Assignment)]
+    rows, found = answer_rows(lines), [line for line in lines if isinstance(line, Assignment)]
     assert len(rows) == len(found)
     numbers = rows.numbers("seq", "label", "founded", "revision", "probability", "novelty")
     said = [(a.seq, a.cluster, a.new, a.revision, a.probability, a.novelty) for a in found]
@@ -82,5 +82,5 @@ def test_rows_say_what_lines_of_logs_say() -> None:
 
 
 def test_no_lines_are_no_rows() -> None:
-    assert len(rows_of(Lines())) == 0
+    assert len(answer_rows(Lines())) == 0
     assert Lines().encode() == b""

@@ -14,7 +14,7 @@ from streamdp.alerts.outbox import Told
 from streamdp.engine import Engine
 from streamdp.errors import ConfigError
 from streamdp.records import Answers, Assignment, ClusterSummary, Event, Lines
-from streamdp.records.answer_rows import rows_of
+from streamdp.records.answer_rows import answer_rows
 from streamdp.settings import Settings
 from streamdp.settings.alerts import Alert
 
@@ -232,7 +232,7 @@ def _short(text: str) -> str:
 
 def _answers_to(lines: Lines, seqs: Collection[int], stories: Collection[int]) -> Iterable[Assignment]:
     """The answers to records of these numbers, or of these stories."""
-    found = rows_of(lines)
+    found = answer_rows(lines)
     wanted = np.isin(found.rows["seq"], [*seqs]) | np.isin(found.rows["label"], [*stories])
     return _answers(b"[" + b",".join(found.take(wanted).lines().splitlines()) + b"]") if wanted.any() else ()
 

@@ -17,7 +17,8 @@ from streamdp.cli.watch import LivePage
 from streamdp.demo.stream import DemoRecord, demo_stream
 from streamdp.engine import Engine
 from streamdp.kernels.compilation import working_cpu
-from streamdp.records import Answers, Assignment, Record
+from streamdp.records import Answers, Record
+from streamdp.records.answer_rows import answer_rows
 from streamdp.records.columns import Columns
 from streamdp.scoring.agreement import agreement
 from streamdp.settings import Settings
@@ -41,13 +42,12 @@ CLOCK = 80.0
 
 
 def _collect(answers: Answers, first: list[int], newest: list[int]) -> None:
-    for line in answers.lines:
-        if isinstance(line, Assignment):
-            if line.revision == 0:
-                first.append(line.cluster)
-                newest.append(line.cluster)
-            else:
-                newest[line.seq] = line.cluster
+    found = answer_rows(answers.lines)
+    fresh = found.first().rows["label"].tolist()
+    first += fresh
+    newest += fresh
+    for seq, label in zip(*found.revised().numbers("seq", "label"), strict=True):
+        newest[seq] = label
 
 
 def demo(settings: Settings, records: int, serving: Serving) -> None:

@@ -25,7 +25,7 @@ from streamdp.monitor.health import Health, HealthError, HealthServer
 from streamdp.monitor.metrics import Metrics
 from streamdp.monitor.stages import Arrivals, Stages
 from streamdp.records import GAP, Answers
-from streamdp.records.answer_rows import rows_of
+from streamdp.records.answer_rows import answer_rows
 from streamdp.records.columns import Columns
 from streamdp.reports.store import PagedStore
 from streamdp.safe_files import warn_of_readers
@@ -187,7 +187,7 @@ class Measured(Watch):
             self.metrics.rejected(reject.reason)
         for arrival, records in self._arrivals.answer(held_back):
             self.metrics.arrival_ages.observe(now - arrival, records)
-        first = rows_of(answers.lines).first().times()[:1]
+        first = answer_rows(answers.lines).first().times()[:1]
         if first and first[0] is not None and fresh > 0:
             self.metrics.event_ages.observe(now - first[0], fresh)
         self.metrics.observe_advance(advance)

@@ -12,7 +12,8 @@ from streamdp.encode.encoders import choose_encoder
 from streamdp.encode.vector_encoder import VectorEncoder
 from streamdp.engine import Engine
 from streamdp.estimators.reading import named
-from streamdp.records import Assignment, Record
+from streamdp.records import Record
+from streamdp.records.answer_rows import answer_rows
 from streamdp.records.columns import Columns
 from streamdp.settings import Settings
 from streamdp.settings.assemble import are_directions
@@ -161,12 +162,12 @@ class StreamDPClusterer(OneThreadAtATime, ClusterMixin, BaseEstimator):
             self._names: dict[int, int] = {}  # by the engine's labels: after ``fit`` they have no gaps
         first, labels = engine.seq, np.zeros(len(rows), np.int64)
         for answers in (engine.advance(rows.tolist()), *([engine.finish()] if last else [])):
-            for line in answers.lines:
-                if isinstance(line, Assignment) and line.seq >= first:
-                    labels[line.seq - first] = line.cluster
+            found = answer_rows(answers.lines).rows
+            own = found[found["seq"] >= first]
+            labels[own["seq"] - first] = own["label"]  # the last of several counts
         self._themes = self._found_themes()
-        found, places = np.unique([self._themes.get(k, k) for k in labels.tolist()], return_inverse=True)
-        numbers = [self._names.setdefault(label, len(self._names)) for label in found.tolist()]
+        themes, places = np.unique([self._themes.get(k, k) for k in labels.tolist()], return_inverse=True)
+        numbers = [self._names.setdefault(label, len(self._names)) for label in themes.tolist()]
         summaries = engine.clusters()
         self.labels_ = np.full(len(usable), -1, np.int64)
         self.labels_[usable] = np.array(numbers, np.int64)[places.reshape(-1)]

@@ -21,6 +21,7 @@ from streamdp.encode.vector_encoder import HUGE, VectorEncoder
 from streamdp.engine import Engine
 from streamdp.estimators.reading import names_of, numbers_of
 from streamdp.records import Event, Record
+from streamdp.records.answer_rows import answer_rows
 from streamdp.settings.assemble import are_directions
 from streamdp.settings.blueprint import Blueprint
 
@@ -120,8 +121,8 @@ class Vectors:
         for reject in answers.rejects:
             raise ValueError(reject.detail)
         labels = np.zeros(len(rows), np.int64)
-        for line in answers.assignments:
-            labels[line.seq] = line.cluster
+        found = answer_rows(answers.lines).rows
+        labels[found["seq"]] = found["label"]  # the last of several counts
         before, places = (
             np.array(self._labels, np.int64),
             np.unique(labels, return_inverse=True)[1].reshape(-1),

@@ -21,7 +21,7 @@ from streamdp.page.graph import Graph
 from streamdp.page.shown import Happening, Lives, Shown, ShownRecords
 from streamdp.page.table import Sort, Table, beginning_of, name_of, short
 from streamdp.records import GAP, POSITION, SMALL, AnswerRows, Answers
-from streamdp.records.answer_rows import rows_of
+from streamdp.records.answer_rows import answer_rows
 from streamdp.records.columns import NOTHING, Columns
 from streamdp.reports.store import PagedStore
 from streamdp.story.clock import Clock
@@ -132,7 +132,7 @@ class View:
 
     def answered(self, answers: Answers, held_back: int) -> None:
         """These were written; so many records wait for their turn."""
-        lines = rows_of(answers.lines)
+        lines = answer_rows(answers.lines)
         first = lines.first()
         with self.lock:
             for reject in answers.rejects:

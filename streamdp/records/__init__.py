@@ -356,8 +356,8 @@ class AnswerRows:
     Examples
     --------
     >>> from streamdp import Engine
-    >>> from streamdp.records.answer_rows import rows_of
-    >>> answers = rows_of(Engine().advance(["storm over the coast"]).lines)
+    >>> from streamdp.records.answer_rows import answer_rows
+    >>> answers = answer_rows(Engine().advance(["storm over the coast"]).lines)
     >>> answers.rows["label"].tolist(), answers.of(POSITION)
     ([0], ['{"record":0}'])
     """
@@ -426,7 +426,7 @@ class Lines(Sequence[Line]):
 
     def __init__(self, lines: Iterable[Line] = ()) -> None:
         self.parts: list[list[Line] | AnswerRows] = []
-        self.rows: tuple[int, AnswerRows] | None = None  # by ``rows_of``, when there were so many lines
+        self.rows: tuple[int, AnswerRows] | None = None  # by ``answer_rows``, when there were so many lines
         self._count = 0
         if lines:
             self.extend(lines)

@@ -49,7 +49,7 @@ def all_rows(lines: Lines) -> AnswerRows:
     )
 
 
-def rows_of(lines: Lines) -> AnswerRows:
+def answer_rows(lines: Lines) -> AnswerRows:
     """The answers and revisions among lines; who asks again gets the same."""
     if lines.rows is None or lines.rows[0] != len(lines):
         found = all_rows(lines)

@@ -7,7 +7,7 @@ from typing import Any, Literal
 import msgspec
 
 from streamdp.records import POSITION, Answers, Reject
-from streamdp.records.answer_rows import rows_of
+from streamdp.records.answer_rows import answer_rows
 from streamdp.state.corrections import Correction, CorrectionsFile
 from streamdp.story.orders import Sort
 from streamdp.story.story import Stories, Story, StoryRecord
@@ -139,7 +139,7 @@ def _refusal(reject: Reject) -> Answer:
 
 def answers_of(answers: Answers) -> list[tuple[int, Answer]]:
     """The answers to records, revisions of earlier ones too, by their lines in the journal."""
-    rows = rows_of(answers.lines)
+    rows = answer_rows(answers.lines)
     names = ("seq", "label", "founded", "probability", "novelty", "revision")
     own = rows.written(POSITION), rows.ids(), rows.times(), rows.templates(), *rows.numbers(*names)
     found = [

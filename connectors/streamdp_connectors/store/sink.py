@@ -19,7 +19,7 @@ import msgspec
 
 from streamdp.errors import Exit
 from streamdp.records import KEPT, POSITION, AnswerRows, Answers, Event
-from streamdp.records.answer_rows import rows_of
+from streamdp.records.answer_rows import answer_rows
 from streamdp.records.columns import Columns
 from streamdp_connectors.protocol import FullError, SinkError
 from streamdp_connectors.store.carrier import Carrier
@@ -257,7 +257,7 @@ class StoreSink:
 
     def write(self, answers: Answers) -> None:
         """Take in answers, revisions and events."""
-        lines = rows_of(answers.lines)
+        lines = answer_rows(answers.lines)
         fresh = lines if self._once else lines.first()
         rows = self._rows_of(fresh)
         self._lines += len(lines)
