@@ -11,9 +11,7 @@ from streamdp.lines.base import Terms
 
 GRID: dict[str, tuple[float, ...]] = {
     "rho_word": (1e-17, 1e-15, 1e-13, 1e-11, 1e-9, 1e-7),
-    "rho_identifier": (1e-4, 1e-3, 1e-2, 0.05, 0.1),
-    "rho_value": (1e-4, 1e-3, 1e-2, 1e-1),
-    "rho_number": (1e-3, 5e-3, 0.015, 0.05, 0.1),
+    "rho": (1e-3, 1e-2, 0.03, 0.1, 0.3),
     "copies": (0.2, 0.5, 0.8),
     "mutation": (0.01, 0.05, 0.2),
     "elsewhere": (0.03, 0.1, 0.3),

@@ -32,10 +32,10 @@ from streamdp.lines.base import USUAL, Bounds, Terms
 from streamdp.lines.stream import LineStream
 
 CHUNK = 1000
-SHARES = ("copies", "mutation", "elsewhere", "placed")
+SHARES = ("copies", "mutation", "elsewhere", "placed", "rho")
 JITTERED = ("concentration", "discount", "copies", "mutation", "line_strength", "line_discount",
             "class_strength", "base_strength", "base_discount", "elsewhere",
-            "rho_number", "rho_identifier", "rho_value", "placed", "rho_word")  # fmt: skip
+            "rho", "placed", "rho_word")  # fmt: skip
 
 
 def labels_of(texts: Sequence[str], terms: Terms) -> tuple[list[int], list[int]]:

@@ -10,12 +10,11 @@ from streamdp.lines.base import Bounds, Terms
 from streamdp.lines.closing import Rule
 from streamdp.lines.masks import Masks
 from streamdp.lines.stream import LineStream
-from streamdp.state.sound import check_lines
 from tests.oracle import closing as plain
 from tests.oracle.template_stream import Stream
 from tests.oracle.templates import Settings as Weights
 from tests.oracle.templates import tokens_of
-from tests.test_lines import labels, noise, now, templates_agree, unequal
+from tests.test_lines import follows, labels, noise, now, templates_agree, unequal
 
 CLASSES = ("status", "method", "level", "state")
 
@@ -52,7 +51,7 @@ def agree(
     assert labels(stream, texts, 97) == first
     assert [now(stream, label) for label in range(oracle.minted)] == [*map(oracle.now, range(oracle.minted))]
     templates_agree(stream, oracle)
-    check_lines(stream.dump())
+    follows(stream)
 
 
 @pytest.mark.parametrize("classes", [("status",), ("method", "state"), CLASSES])

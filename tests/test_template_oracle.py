@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 import random
 from collections.abc import Callable, Iterable
@@ -22,7 +21,6 @@ from tests.oracle.templates import (
     Settings,
     Slot,
     class_of,
-    contexts,
     fold,
     kind_of,
     showing,
@@ -110,8 +108,8 @@ def test_spellings_of_a_class_sum_to_one(shown: int) -> None:
 @pytest.mark.parametrize("most", [4, 1000])
 def test_a_token_of_a_new_line_has_probability_one_in_all(most: int) -> None:
     made, known = stream(most)
-    for before, value in itertools.product((None, "for", 0b100, "never seen"), (False, True)):
-        found = total(lambda w, u=before, v=value: sum(made.base.terms(w, u, v)), known)
+    for value in (False, True):
+        found = total(lambda w, v=value: sum(made.base.terms(w, v)), known)
         assert found == pytest.approx(1.0, abs=1e-9)
 
 
@@ -151,7 +149,7 @@ def test_lines_of_a_length_have_its_probability_in_all() -> None:
     near = [c for c in made.clusters.values() if len(c.slots) == 1]
     assert len(near) == 2
     found = total(lambda w: math.exp(made.new_line((w,), near)[0]), known)
-    assert found == pytest.approx(made.base.length(1), rel=1e-9)
+    assert found == pytest.approx(1 / 16, rel=1e-9)
 
 
 def test_the_last_token_sums_out_of_a_longer_line() -> None:
@@ -161,7 +159,7 @@ def test_the_last_token_sums_out_of_a_longer_line() -> None:
     near = [c for c in made.clusters.values() if len(c.slots) == len(line)]
     assert near
     found = total(lambda w: math.exp(made.new_line((*line[:-1], w), near)[0]), known)
-    plain = [sum(base.terms(w, u)) for w, u in zip(line, (None, "worker", 0b100, "took"), strict=True)][:-1]
+    plain = [sum(base.terms(w)) for w in line[:-1]]
     copies = sum(
         math.prod(
             (1 - s.mutation) * slot.predictive(w, base) + s.mutation * g
@@ -170,7 +168,7 @@ def test_the_last_token_sums_out_of_a_longer_line() -> None:
         for c in near
     )
     expected = (1 - s.copies) * math.prod(plain) + s.copies / len(near) * copies
-    assert found == pytest.approx(base.length(len(line)) * expected, rel=1e-9)
+    assert found == pytest.approx((15 / 16) ** (len(line) - 1) / 16 * expected, rel=1e-9)
 
 
 def test_what_makes_a_value_of_the_token_before_has_no_mass_of_its_own() -> None:
@@ -178,21 +176,16 @@ def test_what_makes_a_value_of_the_token_before_has_no_mass_of_its_own() -> None
     head = ("said", '"', "anna")  # in quotes by itself, if the last token is another mark
     found = total(lambda w: math.exp(made.new_line((*head, w), [])[0]), known | set(head))
     alike = any(len(c.slots) == 4 for c in made.clusters.values())
-    expected = made.base.length(4) * (1 - made.settings.copies if alike else 1.0)
-    for w, u in zip(head, contexts(head), strict=True):
-        expected *= sum(made.base.terms(w, u))
+    expected = (15 / 16) ** 3 / 16 * (1 - made.settings.copies if alike else 1.0)
+    for w in head:
+        expected *= sum(made.base.terms(w))
     assert found / expected == pytest.approx(1.0, abs=1e-9)
-
-
-def test_lengths_have_probability_one_in_all() -> None:
-    made, _ = stream()
-    assert sum(made.base.length(n) for n in range(1, 2000)) == pytest.approx(1.0, abs=1e-12)
 
 
 def a_slot(*values: str) -> tuple[Slot, float]:
     """A slot of these values, and the log of the product of their predictives after the first."""
     base = Base(Settings())
-    slot, log = Slot(values[0], [0.9, 0.03, 0.03, 0.02, 0.02]), 0.0
+    slot, log = Slot(values[0], 0.1), 0.0
     for i, w in enumerate(values):
         log += math.log(slot.predictive(w, base)) if i else 0.0
         slot.add(w, base)
@@ -218,14 +211,13 @@ def test_united_templates_hold_all_their_lines() -> None:
     base = Base(Settings())
     parts = []
     for label, last in enumerate(("a", "b", "c")):
-        law = [0.9, 0.03, 0.03, 0.02, 0.02]
-        parts.append(Cluster(label, [Slot("to", law), Slot(last, law)], -9.0))
+        parts.append(Cluster(label, [Slot("to", 0.1), Slot(last, 0.1)], -9.0))
         parts[-1].add(("to", last), base, label + 1)
     whole, other = united(parts, base), united([parts[2], united(parts[:2], base)], base)
     assert whole.size == 6
     assert whole.slots[1].values == {"a": 1, "b": 1, "c": 1}
     assert whole.log_marginal(base) == pytest.approx(other.log_marginal(base), abs=1e-9)
-    assert sum(whole.slots[1].weights) == pytest.approx(1.0)
+    assert whole.slots[1].hole == 1.0
 
 
 @pytest.mark.parametrize(

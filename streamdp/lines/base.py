@@ -1,4 +1,4 @@
-"""What tokens are like: those of founding lines by the token before, those of holes by class."""
+"""What tokens are like: those of founding lines, and those of holes by class."""
 
 from __future__ import annotations
 
@@ -13,9 +13,8 @@ from streamdp.lines.closing import SHUT
 from streamdp.lines.scan import code_of
 from streamdp.lines.state import CLASSES, IDENTIFIER, NUMBER, WORD, Scratch, State, look_up, put
 
-STRENGTH = (0.5, 10.0, 1.0, 1.0)
-DISCOUNT = (0.2, 0.8, 0.6, 0.6)
-"""Of the slabs of a hole: few numbers, many numbers, identifiers, words."""
+STRENGTH, DISCOUNT = 1.0, 0.6
+"""Of the values of a hole."""
 
 
 class Bounds(NamedTuple):
@@ -52,10 +51,8 @@ class Terms(NamedTuple):
     base_strength: float = 1.0
     base_discount: float = 0.5
     elsewhere: float = 0.3
-    rho_number: float = 0.015
-    rho_identifier: float = 0.05
+    rho: float = 0.1
     rho_word: float = 1e-11
-    rho_value: float = 0.1
     placed: float = 0.9
     masks: int = 0
 
@@ -84,17 +81,11 @@ LEAST = -600.0
 """The least log probability of a spelling: what is less would vanish."""
 
 NEXT_LENGTH = 15 / 16
-"""Probability that a line of a length never seen goes on."""
+"""Probability that a line goes on."""
 
 SLOT_SHIFT = 32
 NO_TOKEN = (1 << 31) - 1
 """In the place of a token, less the class: a class among keys."""
-
-
-def of_class(keys: np.ndarray) -> np.ndarray:
-    """Which keys of slots and tokens are of slots and classes."""
-    found: np.ndarray = (keys & ((1 << SLOT_SHIFT) - 1)) > NO_TOKEN - CLASSES
-    return found
 
 
 def _categories() -> np.ndarray:
@@ -132,9 +123,6 @@ PARTED = np.isin(np.arange(256), list(b"./\\@"))
 
 KIND_OF = np.array([_kind(shown) for shown in range(CLASSES)])
 """The kind of each class: numbers, identifiers (letters with digits or punctuation), or words."""
-
-OF_KIND = np.bincount(KIND_OF[1:], minlength=3)
-"""How many classes each kind has."""
 
 ALPHABET, SHOWING = _alphabets()
 
@@ -208,24 +196,19 @@ def token_of(state: State, folded: np.ndarray, start: int, stop: int, learn: boo
     found = look_up(state.by_text, key)
     if found >= 0:
         return found
-    free, at, n = state.counters.free, state.counters.text, stop - start
-    token = free - 1 if learn and free > 0 else state.counters.tokens
+    token, at, n = state.counters.tokens, state.counters.text, stop - start
     row, shown, digits = state.tokens[token], 0, 0
     for i in range(n):
         state.text[at + i] = folded[start + i]
         shown |= CATEGORY[folded[start + i]]
         digits += 1 if CATEGORY[folded[start + i]] == DIGIT else 0
-    if learn and free > 0:
-        state.counters.free = row.start
-    else:
-        state.counters.tokens += 1  # a line that teaches nothing takes it back
+    state.counters.tokens += 1  # a line that teaches nothing takes it back
+    row.code = key
     row.start = at
     row.length = n
     row.shown = shown
     row.met = 0
     row.held = 0
-    row.followers = 0
-    row.follower_types = 0
     log = (n - 1) * math.log(LONGER) + math.log(1 - LONGER) - n * ALPHABET[shown] - SHOWING[shown]
     each = 10 if folded[start] == SHUT else 1 + terms.masks  # a digit is 0 else, or what a mask has matched
     log -= digits * math.log(each)
@@ -237,28 +220,13 @@ def token_of(state: State, folded: np.ndarray, start: int, stop: int, learn: boo
 
 
 @kernel
-def constant(state: State, token: int, before: int, terms: Terms) -> float:
-    """G_c: probability of a constant after a context, a token or less than 0 for a class."""
+def constant(state: State, token: int, terms: Terms) -> float:
+    """G_c: probability of a constant."""
     row, counters = state.tokens[token], state.counters
     spelled = row.spelling * smoothed(
         state.shown[row.shown].met_types, counters.class_types, counters.met_types, 1 / (CLASSES - 1), terms
     )
-    anywhere = smoothed(row.met, counters.met_types, counters.met, spelled, terms)
-    if before >= 0:
-        total, types = state.tokens[before].followers, state.tokens[before].follower_types
-    else:
-        total, types = state.shown[-1 - before].followers, state.shown[-1 - before].follower_types
-    if total == 0:
-        return anywhere
-    seen = look_up(state.by_pair, pair_key(before, token))
-    return smoothed(max(seen, 0), types, total, anywhere, terms)
-
-
-@kernel
-def pair_key(before: int, token: int) -> int:
-    """The key of a context and a token."""
-    code = before if before >= 0 else NO_TOKEN - (-1 - before)
-    return (code << SLOT_SHIFT) | token
+    return smoothed(row.met, counters.met_types, counters.met, spelled, terms)
 
 
 @kernel
@@ -270,7 +238,7 @@ def hole_class(state: State, shown: int, terms: Terms) -> float:
 
 
 @kernel
-def hole(state: State, token: int, terms: Terms) -> float:
+def value_of(state: State, token: int, terms: Terms) -> float:
     """G_v: probability of a value of a hole given its class.
 
     Some are tokens that stand elsewhere as well: those that founding lines had twice or more.
@@ -283,21 +251,9 @@ def hole(state: State, token: int, terms: Terms) -> float:
 
 
 @kernel
-def class_share(state: State, shown: int, terms: Terms) -> float:
-    """P_h(c): probability of a class among those of its kind."""
-    d, b, counters = terms.base_discount, terms.base_strength, state.counters
-    kind = KIND_OF[shown]
-    spread = (b + d * counters.held_types) * OF_KIND[kind] / (CLASSES - 1)
-    all_of = (state.kinds[kind, 0] - d * state.kinds[kind, 1] + spread) / (counters.held + b)
-    return float(hole_class(state, shown, terms) / all_of)
-
-
-@kernel
-def length(state: State, n: int, terms: Terms) -> float:
-    """Probability of a length."""
-    counters = state.counters
-    base = NEXT_LENGTH ** (n - 1) * (1 - NEXT_LENGTH)
-    return smoothed(state.lengths[n].founded, counters.length_types, counters.lengths, base, terms)
+def length(n: int) -> float:
+    """log probability of a length."""
+    return (n - 1) * math.log(NEXT_LENGTH) + math.log(1.0 - NEXT_LENGTH)
 
 
 @kernel
@@ -309,84 +265,68 @@ def valued(state: State, line: np.ndarray, i: int, n: int) -> bool:
 
 
 @kernel
-def own_terms(state: State, scratch: Scratch, i: int, n: int, terms: Terms) -> None:
-    """Probability that token i of a new line is a constant and this; then of each slab of a hole."""
-    token, own = scratch.line[i], scratch.own[i]
-    shown = state.tokens[token].shown
-    kind = KIND_OF[shown]
-    held = hole(state, token, terms) * class_share(state, shown, terms)
-    rest = 1.0 - 2.0 * terms.rho_number - terms.rho_value - terms.rho_identifier - terms.rho_word
-    own[0] = rest * constant(state, token, scratch.before[i], terms)
-    own[1] = terms.rho_number * held if kind == NUMBER else 0.0
-    own[2] = own[1]
-    own[3] = terms.rho_identifier * held if kind == IDENTIFIER else 0.0
-    own[4] = terms.rho_word * held if kind == WORD else 0.0
-    assigned = valued(state, scratch.line, i, n)
-    if kind == WORD:
-        own[4 if assigned or is_value(state, token) else 0] += terms.rho_value * held
-    if assigned or (kind == IDENTIFIER and not wordy(state, token)):  # whatever it is, its place varies
-        slab = 3 if kind == IDENTIFIER else 4 if kind == WORD else 0
-        moved = terms.placed * own[0]
-        own[0] -= moved
-        own[slab] += moved
+def own_terms(state: State, scratch: Scratch, i: int, n: int, terms: Terms) -> tuple[float, float]:
+    """Probability that token i of a new line is a constant and this; that it is a hole's value."""
+    token, assigned = scratch.line[i], valued(state, scratch.line, i, n)
+    kind, held = KIND_OF[state.tokens[token].shown], scratch.held[i] * scratch.classed[i]
+    own, varies = (1.0 - terms.rho) * constant(state, token, terms), terms.rho * held
+    if kind == WORD and not assigned and not is_value(state, token):
+        own, varies = own + (terms.rho - terms.rho_word) * held, terms.rho_word * held
+    if kind != NUMBER and (assigned or (kind == IDENTIFIER and not wordy(state, token))):
+        varies += terms.placed * own  # whatever it is, its place varies
+        own *= 1.0 - terms.placed
+    return own, varies
 
 
 @kernel
-def context_of(state: State, token: int) -> int:
-    """What the token behind one has before it: this one, or its class, less than 0, where it has a digit."""
-    shown = state.tokens[token].shown
-    return -1 - shown if shown & DIGIT else token
-
-
-@kernel
-def found_length(state: State, n: int) -> None:
-    """Count the length of a founding line."""
-    if state.lengths[n].founded == 0:
-        state.counters.length_types += 1
-    state.lengths[n].founded += 1
-    state.counters.lengths += 1
-
-
-@kernel
-def found_token(state: State, token: int, before: int) -> None:
+def found_token(state: State, token: int) -> None:
     """Count a token of a founding line."""
-    key = pair_key(before, token)
-    seen, row, counters = look_up(state.by_pair, key), state.tokens[token], state.counters
-    new = 1 if seen < 0 else 0
-    put(state.by_pair, key, max(seen, 0) + 1)
-    if before >= 0:
-        state.tokens[before].followers += 1
-        state.tokens[before].follower_types += new
-    else:
-        state.shown[-1 - before].followers += 1
-        state.shown[-1 - before].follower_types += new
-    if row.met == 0:
-        counters.met_types += 1
-        if state.shown[row.shown].met_types == 0:
-            counters.class_types += 1
-        state.shown[row.shown].met_types += 1
-    else:
-        state.shown[row.shown].again += 1
-        state.shown[row.shown].again_types += 1 if row.met == 1 else 0
+    row = state.tokens[token]
+    _meet(state, row.shown, row.met, 1)
     row.met += 1
-    counters.met += 1
+
+
+@kernel
+def _meet(state: State, shown: int, before: int, more: int) -> None:
+    """Count a token of a class, which founding lines had so often ``before``, so often ``more``."""
+    of_class, counters = state.shown[shown], state.counters
+    counters.met += more
+    of_class.again += more if before > 0 else more - 1
+    of_class.again_types += 1 if before < 2 and before + more > 1 else 0
+    if before == 0:
+        counters.met_types += 1
+        counters.class_types += 1 if of_class.met_types == 0 else 0
+        of_class.met_types += 1
+
+
+@kernel
+def _know(state: State, shown: int) -> None:
+    """Count a token of a class as a value of holes."""
+    of_class = state.shown[shown]
+    state.counters.held_types += 1 if of_class.held_types == 0 else 0
+    of_class.held_types += 1
+    state.counters.held += 1
+
+
+@kernel
+def recount(state: State, token: int) -> None:
+    """Count a token again, among those of founding lines and of holes, as often as it came."""
+    row = state.tokens[token]
+    if row.met > 0:
+        _meet(state, row.shown, 0, row.met)
+    if row.held > 0:
+        _know(state, row.shown)
+        state.shown[row.shown].held += row.held
 
 
 @kernel
 def hold(state: State, token: int) -> None:
     """Count a value that is new to a hole."""
-    row, counters = state.tokens[token], state.counters
-    shown = state.shown[row.shown]
+    row = state.tokens[token]
     if row.held == 0:
-        kind = KIND_OF[row.shown]
-        if shown.held_types == 0:
-            counters.held_types += 1
-            state.kinds[kind, 1] += 1
-        shown.held_types += 1
-        state.kinds[kind, 0] += 1
-        counters.held += 1
+        _know(state, row.shown)
     row.held += 1
-    shown.held += 1
+    state.shown[row.shown].held += 1
 
 
 @kernel

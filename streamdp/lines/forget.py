@@ -14,18 +14,8 @@ from __future__ import annotations
 import numpy as np
 
 from streamdp.kernels.jit import entry, kernel
-from streamdp.lines.base import (
-    KIND_OF,
-    NO_TOKEN,
-    SLOT_SHIFT,
-    Bounds,
-    context_of,
-    found_length,
-    found_token,
-    of_class,
-    wordy,
-)
-from streamdp.lines.state import NUMBER, State, Table, filled, kept, new_table, pairs_of, roots
+from streamdp.lines.base import KIND_OF, Bounds, wordy
+from streamdp.lines.state import NUMBER, State, kept, roots
 
 FEW = 3
 """Values that every hole keeps: they say how it is shown, and that it is one."""
@@ -44,7 +34,7 @@ def forget(state: State, most: int, line_discount: float) -> State:
     if state.counters.lines >= most:
         state = _forget_lines(state, most // 2, line_discount)
     if state.counters.values >= max(most, 2 * state.counters.kept):
-        state = forget_tokens(forget_values(state, most // 2))
+        state = _forget_tokens(_forget_values(state, most // 2))
         state.counters.kept = state.counters.values
     return state
 
@@ -59,70 +49,61 @@ def _forget_lines(state: State, keep: int, line_discount: float) -> State:
     root = roots(clusters["into"][: counters.clusters])
     np.add.at(clusters["forgotten"], root[gone["cluster"]], gone["count"] - line_discount)
     counters.forgotten += len(gone)
-    return keep_lines(state, lasting)
+    return _keep_lines(state, lasting)
 
 
-def keep_lines(state: State, lasting: np.ndarray) -> State:
+def _keep_lines(state: State, lasting: np.ndarray) -> State:
     """Only the lines that last."""
     state.counters.lines = np.count_nonzero(lasting)
-    return state._replace(lines=kept(state.lines, lasting), by_line=renumbered(state.by_line, lasting))
+    return state._replace(lines=kept(state.lines, lasting))
 
 
-def renumbered(table: Table, lasting: np.ndarray) -> Table:
-    """A table, of the same size, of those of its values that last, with the numbers that these have now."""
-    keys, values = pairs_of(table)
-    held = lasting[values]
-    return filled(table, keys[held], (np.cumsum(lasting) - 1)[values[held]])
-
-
-def forget_values(state: State, keep: int) -> State:
+def _forget_values(state: State, keep: int) -> State:
     """Keep the founder's and the commonest values of holes, the newest where they are alike."""
     counters, slots = state.counters, state.slots[: state.counters.slots]
-    values, living = state.values[: counters.values], living_slots(state)
-    keys, held = pairs_of(state.by_value)
-    of_classes = of_class(keys)
-    own, at = keys[~of_classes], held[~of_classes]
-    slot_of = np.zeros(len(values), np.int64)
-    slot_of[at] = own >> SLOT_SHIFT
-    lasting = _lasting(state, slot_of, living, keep)
-
-    slots["first"][~living] = -1
-    slots["distinct"][~living] = 1
-    gone = living[slot_of] & ~lasting
+    values, slot_of = state.values[: counters.values], np.full(int(counters.values), -1)
+    _find_slots(state, slot_of)
+    lasting = _lasting(state, slot_of, keep)
+    gone = (slot_of >= 0) & ~lasting
     np.subtract.at(slots["distinct"], slot_of[gone], 1)
     np.add.at(slots["forgotten"], slot_of[gone], values["count"][gone])
-    classes, alike = keys[of_classes], held[of_classes].copy()
-    shown = state.tokens["shown"][values["token"][gone]]
-    fewer, by = np.unique((slot_of[gone] << SLOT_SHIFT) | (NO_TOKEN - shown), return_counts=True)
-    alike[np.searchsorted(classes, fewer)] -= by
-    stay, last = living[classes >> SLOT_SHIFT] & (alike > 0), lasting[at]
-
+    slots["first"] = -1
+    slots["distinct"][~_living_slots(state)] = 1
     counters.values = np.count_nonzero(lasting)
     values = kept(state.values, lasting)
-    chain(values, slot_of[lasting], slots)
-    by_value = filled(
-        state.by_value,
-        np.concatenate((own[last], classes[stay])),
-        np.concatenate(((np.cumsum(lasting) - 1)[at[last]], alike[stay])),
-    )
-    return state._replace(values=values, by_value=by_value)
+    _chain(values, slot_of[lasting], slots)
+    return state._replace(values=values)
 
 
-def _lasting(state: State, slot_of: np.ndarray, living: np.ndarray, keep: int) -> np.ndarray:
+@entry
+def _find_slots(state: State, slot_of: np.ndarray) -> None:
+    """The slot that each value is of; those of templates that are gone stay."""
+    for cluster in range(state.counters.clusters):
+        row = state.clusters[cluster]
+        if row.alive == 0:
+            continue
+        for slot in range(row.slot, row.slot + row.length):
+            value = state.slots[slot].first if state.slots[slot].distinct > 1 else -1
+            while value >= 0:
+                slot_of[value] = slot
+                value = state.values[value].next
+
+
+def _lasting(state: State, slot_of: np.ndarray, keep: int) -> np.ndarray:
     """Which values stay: the commonest; of each hole the founder's and those that say how it is shown."""
-    values = state.values[: len(slot_of)]
+    values, living = state.values[: len(slot_of)], slot_of >= 0
     number, shown = np.arange(len(values)), state.tokens["shown"][values["token"]]
     lasting: np.ndarray = values["token"] == state.slots["founder"][slot_of]
     words = np.zeros(len(values), bool)
     _find_words(state, values["token"], words)
     telling = np.where(words, 2, KIND_OF[shown] != NUMBER)
     order = np.lexsort((-number, -values["count"], -telling, slot_of))
-    begins = np.flatnonzero(np.diff(slot_of[order], prepend=-1))
+    begins = np.flatnonzero(np.diff(slot_of[order], prepend=-2))
     rank = number - np.repeat(begins, np.diff(begins, append=len(values)))
     lasting[order[rank < FEW]] = True
-    order = np.lexsort((-number, -values["count"], ~living[slot_of]))
+    order = np.lexsort((-number, -values["count"], ~living))
     lasting[order[:keep]] = True
-    lasting &= living[slot_of]
+    lasting &= living
     return lasting
 
 
@@ -133,7 +114,7 @@ def _find_words(state: State, tokens: np.ndarray, words: np.ndarray) -> None:
         words[i] = wordy(state, tokens[i])
 
 
-def living_slots(state: State) -> np.ndarray:
+def _living_slots(state: State) -> np.ndarray:
     """Whether each slot is of a template that lives."""
     clusters = state.clusters[: state.counters.clusters]
     clusters = clusters[clusters["alive"] == 1]
@@ -145,47 +126,29 @@ def living_slots(state: State) -> np.ndarray:
 
 
 @entry
-def chain(rows: np.ndarray, owners: np.ndarray, heads: np.ndarray) -> None:
-    """Chain the rows of each owner, the newest first."""
-    for owner in owners:
-        heads[owner].first = -1
+def _chain(values: np.ndarray, owners: np.ndarray, slots: np.ndarray) -> None:
+    """Chain the values of each slot, the newest first."""
     for i in range(owners.shape[0]):
-        rows[i].next = heads[owners[i]].first
-        heads[owners[i]].first = i
+        values[i].next = slots[owners[i]].first
+        slots[owners[i]].first = i
 
 
-def forget_tokens(state: State) -> State:
-    """Let go of tokens that no founding line had and no hole has; their numbers are given again."""
+def _forget_tokens(state: State) -> State:
+    """Let go of tokens that no founding line had and no hole has; those that stay are numbered anew."""
     counters, tokens = state.counters, state.tokens[: state.counters.tokens]
+    held, founders = state.values["token"][: counters.values], state.slots["founder"][: counters.slots]
     used = tokens["met"] > 0
-    used[state.values["token"][: counters.values]] = True
-    used[state.slots["founder"][: counters.slots]] = True
-    gone = tokens[~used & (tokens["held"] > 0)]
-    shown, kinds = state.shown, state.kinds
-    np.subtract.at(shown["held"], gone["shown"], gone["held"])
-    np.subtract.at(shown["held_types"], gone["shown"], 1)
-    np.subtract.at(kinds[:, 0], KIND_OF[gone["shown"]], 1)
-    emptied = np.unique(gone["shown"])
-    emptied = emptied[shown["held_types"][emptied] == 0]
-    np.subtract.at(kinds[:, 1], KIND_OF[emptied], 1)
-    counters.held -= len(gone)
-    counters.held_types -= len(emptied)
-
-    lengths = np.where(used, tokens["length"], 0)
-    starts = np.cumsum(lengths) - lengths
-    taken = np.repeat(tokens["start"] - starts, lengths) + np.arange(lengths.sum())
+    used[held] = used[founders] = True
+    number, tokens = np.cumsum(used) - 1, kept(state.tokens, used)
+    held[:], founders[:] = number[held], number[founders]
+    counters.tokens = np.count_nonzero(used)
+    own = tokens[: counters.tokens]
+    starts = np.cumsum(own["length"]) - own["length"]
+    taken = np.repeat(own["start"] - starts, own["length"]) + np.arange(own["length"].sum())
     text = np.zeros_like(state.text)
     text[: len(taken)] = state.text[taken]
-    free = np.flatnonzero(~used)
-    tokens["start"] = starts
-    tokens["start"][free] = np.append(free[1:] + 1, 0)[: len(free)]  # the next that is free, and 1; or 0
-    tokens["length"] = lengths
-    tokens["held"][free] = 0
-    counters.free = free[0] + 1 if len(free) else 0
-    counters.text = len(taken)
-    keys, values = pairs_of(state.by_text)
-    held = used[values]
-    return state._replace(text=text, by_text=filled(state.by_text, keys[held], values[held]))
+    own["start"], counters.text = starts, len(taken)
+    return state._replace(text=text, tokens=tokens)
 
 
 def retire(state: State, most: int) -> tuple[State, np.ndarray]:
@@ -194,15 +157,14 @@ def retire(state: State, most: int) -> tuple[State, np.ndarray]:
     rows = state.clusters[: counters.clusters]
     label = roots(rows["older"])
     gone = _least_used(rows, label, int(counters.alive) - 3 * most // 4)
-    ends = (rows["alive"] == 1) & np.isin(label, gone)
-    rows["alive"][ends] = 0
-    np.subtract.at(state.lengths["alive"], rows["length"][ends], 1)
-    counters.alive -= np.count_nonzero(ends)
+    rows["alive"][(rows["alive"] == 1) & np.isin(label, gone)] = 0
     counters.retired += len(gone)
     of_lines = roots(rows["into"])[state.lines["cluster"][: counters.lines]]
-    state = keep_lines(state, rows["alive"][of_lines] == 1)
-    state = _without_slots(forget_values(state, len(state.values)), rows)
-    return forget_tokens(_founded_again(_without_posts(state))), gone
+    state = _keep_lines(state, rows["alive"][of_lines] == 1)
+    state = _without_slots(_forget_values(state, len(state.values)), rows)
+    founders = state.slots["founder"][: counters.slots]
+    state.tokens["met"] = np.bincount(founders, minlength=len(state.tokens))
+    return _forget_tokens(state), gone
 
 
 def _least_used(rows: np.ndarray, label: np.ndarray, many: int) -> np.ndarray:
@@ -218,74 +180,11 @@ def _least_used(rows: np.ndarray, label: np.ndarray, many: int) -> np.ndarray:
 
 
 def _without_slots(state: State, rows: np.ndarray) -> State:
-    """Only the slots of templates that live, with numbers of their own; all values are of these."""
-    lasting = living_slots(state)
+    """Only the slots of templates that live, with numbers of their own."""
+    lasting = _living_slots(state)
     number = np.append(np.cumsum(lasting) - lasting, np.count_nonzero(lasting))
     state.counters.slots = number[-1]
     living = rows["alive"] == 1
     rows["slot"] = np.where(living, number[rows["slot"]], 0)
     rows["length"] = np.where(living, rows["length"], 0)
-    keys, values = pairs_of(state.by_value)
-    low = (1 << SLOT_SHIFT) - 1
-    keys = (number[keys >> SLOT_SHIFT] << SLOT_SHIFT) | (keys & low)
-    return state._replace(
-        slots=kept(state.slots, lasting),
-        laws=kept(state.laws, lasting),
-        weights=kept(state.weights, lasting),
-        by_value=filled(state.by_value, keys, values),
-    )
-
-
-def _without_posts(state: State) -> State:
-    """Only the entries of lists that are of templates that live, and the lists that have any."""
-    counters = state.counters
-    owner = np.full(int(counters.posts), -1)
-    _own(state, owner)
-    lasting = owner >= 0
-    held = np.bincount(owner[lasting], minlength=int(counters.lists))
-    used = held > 0
-    posts, lists = kept(state.posts, lasting), kept(state.lists, used)
-    counters.posts, counters.lists = np.count_nonzero(lasting), np.count_nonzero(used)
-    lists["count"][: counters.lists] = held[used]
-    chain(posts, (np.cumsum(used) - 1)[owner[lasting]], lists)
-    return state._replace(posts=posts, lists=lists, by_place=renumbered(state.by_place, used))
-
-
-@entry
-def _own(state: State, owner: np.ndarray) -> None:
-    """The list that each entry of a template that lives is in."""
-    for place in range(state.counters.lists):
-        at = state.lists[place].first
-        while at >= 0:
-            if state.clusters[state.posts[at].cluster].alive:
-                owner[at] = place
-            at = state.posts[at].next
-
-
-def _founded_again(state: State) -> State:
-    """The base as the founding lines of templates that live teach it."""
-    for name in ("met", "followers", "follower_types"):
-        state.tokens[name] = 0
-    for name in ("met_types", "again", "again_types", "followers", "follower_types"):
-        state.shown[name] = 0
-    state.lengths["founded"] = 0
-    for name in ("met", "met_types", "class_types", "lengths", "length_types"):
-        setattr(state.counters, name, 0)
-    state = state._replace(by_pair=new_table(len(state.by_pair.keys) // 2))
-    _found_again(state)
-    return state
-
-
-@entry
-def _found_again(state: State) -> None:
-    """Count the founding lines of templates that live, the oldest first."""
-    for cluster in range(state.counters.clusters):
-        row = state.clusters[cluster]
-        if row.alive == 0:
-            continue
-        before = -1
-        for slot in range(row.slot, row.slot + row.length):
-            token = state.slots[slot].founder
-            found_token(state, token, before)
-            before = context_of(state, token)
-        found_length(state, row.length)
+    return state._replace(slots=kept(state.slots, lasting))

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from streamdp.kernels.jit import kernel
-from streamdp.lines.base import Terms, is_assigned, is_shut, is_value, let_go, lettered, wordy
+from streamdp.lines.base import Terms, is_shut, is_value, let_go, lettered, wordy
 from streamdp.lines.scan import closed
 from streamdp.lines.search import find_near
 from streamdp.lines.slots import (
@@ -20,7 +20,7 @@ from streamdp.lines.slots import (
     same,
     sort_pairs,
 )
-from streamdp.lines.state import SLABS, Scratch, State
+from streamdp.lines.state import Scratch, State
 
 CERTAIN = 1e6
 """Nats in favour of a merge where one template is the other with holes filled."""
@@ -35,21 +35,20 @@ def current(state: State, cluster: int) -> int:
 
 
 @kernel
-def _slot_logs(state: State, scratch: Scratch, group: np.ndarray, count: int, i: int, terms: Terms) -> float:
-    """log marginal of slot i of several templates as one; terms in ``scratch.terms``, law in ``own``."""
-    n = 0
-    law = scratch.own[0]
-    for h in range(1 + SLABS):
-        law[h] = 0.0
+def _slot_logs(
+    state: State, scratch: Scratch, group: np.ndarray, count: int, i: int, terms: Terms
+) -> tuple[float, float, float]:
+    """The law of slot i of several templates as one, the mean of theirs; see ``log_terms``."""
+    n, law = 0, 0.0
     for g in range(count):
         row = state.clusters[group[g]]
         n = gather(state, row.slot + i, row.types, scratch, n)
-        for h in range(1 + SLABS):
-            law[h] += state.laws[row.slot + i, h] / count
+        law += state.slots[row.slot + i].law / count
     if count > 1:
         n = distinct_values(scratch, n)
     founder = state.slots[state.clusters[group[0]].slot + i].founder
-    return log_terms(state, scratch, n, founder, law, terms, scratch.terms)
+    constant, hole = log_terms(state, scratch, n, founder, law, terms)
+    return law, constant, hole
 
 
 @kernel
@@ -65,7 +64,9 @@ def _worth(state: State, scratch: Scratch, group: np.ndarray, count: int, terms:
     total += (types - 1) * math.log(d) + math.lgamma(b / d + types) - math.lgamma(b / d + 1.0)
     total -= math.lgamma(b + size) - math.lgamma(b + 1.0)
     for i in range(state.clusters[group[0]].length):
-        total += _slot_logs(state, scratch, group, count, i, terms)
+        _, constant, hole = _slot_logs(state, scratch, group, count, i, terms)
+        top = max(constant, hole)
+        total += top + math.log(math.exp(constant - top) + math.exp(hole - top))
     return float(total + math.lgamma(size - terms.discount) - math.lgamma(1.0 - terms.discount))
 
 
@@ -90,29 +91,13 @@ def _two_words(state: State, group: np.ndarray, count: int, i: int) -> bool:
 
 
 @kernel
-def _constant_at(state: State, first: int, n: int, i: int) -> int:
-    """The constant of slot i of the template whose ``n`` slots begin at ``first``; -1 where there is none."""
-    return state.slots[first + i].founder if 0 <= i < n and is_constant(state, first + i) else -1
-
-
-@kernel
-def _valued(state: State, first: int, n: int, i: int) -> bool:
-    """Whether slot i of the template whose ``n`` slots begin at ``first`` is of values."""
-    behind = state.slots[first + i + 1].founder if i + 1 < n else -1
-    earlier, before = _constant_at(state, first, n, i - 2), _constant_at(state, first, n, i - 1)
-    further = _constant_at(state, first, n, i + 2)
-    return is_assigned(state, earlier, before, state.slots[first + i].founder, behind, further)
-
-
-@kernel
 def _allowed(state: State, group: np.ndarray, count: int) -> bool:
-    """Whether as one they keep a constant with a letter, and as many as holes of words but for values.
+    """Whether as one they keep a constant with a letter, and as many as holes of words.
 
     Two words are two templates, unless one of them is known as a value.
     """
     first, constants, holes = state.clusters[group[0]].slot, 0, 0
-    n = state.clusters[group[0]].length
-    for i in range(n):
+    for i in range(state.clusters[group[0]].length):
         constant, word, shut = is_constant(state, first + i), False, False
         for g in range(count):
             slot = state.clusters[group[g]].slot + i
@@ -123,7 +108,7 @@ def _allowed(state: State, group: np.ndarray, count: int) -> bool:
             constants += 1 if lettered(state, state.slots[first + i].founder) else 0
         elif shut:
             return False
-        elif word and not _valued(state, first, n, i):
+        elif word:
             if _two_words(state, group, count, i):
                 return False
             holes += 1
@@ -237,17 +222,9 @@ def unite(state: State, scratch: Scratch, group: np.ndarray, count: int, terms: 
     target = group[0]
     row = state.clusters[target]
     for i in range(row.length):
-        slot = row.slot + i
-        _slot_logs(state, scratch, group, count, i, terms)
-        top = scratch.terms[0]
-        for h in range(SLABS):
-            top = max(top, scratch.terms[1 + h])
-        total = 0.0
-        for h in range(1 + SLABS):
-            total += math.exp(scratch.terms[h] - top)
-        for h in range(1 + SLABS):
-            state.laws[slot, h] = scratch.own[0, h]
-            state.weights[slot, h] = math.exp(scratch.terms[h] - top) / total
+        slot = state.slots[row.slot + i]
+        slot.law, constant, hole = _slot_logs(state, scratch, group, count, i, terms)
+        slot.hole = 1.0 / (1.0 + math.exp(constant - hole))
     for i in range(row.length):
         slot, types = row.slot + i, row.types
         for g in range(1, count):
@@ -272,7 +249,7 @@ def unite(state: State, scratch: Scratch, group: np.ndarray, count: int, terms: 
         row.last_time = max(row.last_time, other.last_time)
         other.alive = 0
         other.into = target
-        state.lengths[row.length].alive -= 1
+        state.alike[row.length] -= 1
         state.counters.alive -= 1
         state.counters.merged += 1
     return int(target)

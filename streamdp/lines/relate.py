@@ -11,9 +11,9 @@ import numpy as np
 from streamdp.kernels.jit import kernel
 from streamdp.lines.base import DIGIT, LETTERS, is_shut, is_value, lettered, wordy
 from streamdp.lines.scan import closed
-from streamdp.lines.search import post
+from streamdp.lines.search import next_living, place_key
 from streamdp.lines.slots import is_constant, same
-from streamdp.lines.state import Lines, Scratch, State, look_up
+from streamdp.lines.state import Lines, State, look_up, put
 
 LOOKED_AT = 64
 """Templates of other lengths that one is compared with, of those that share two of its constants."""
@@ -185,12 +185,12 @@ def _lettered(state: State, slot: int) -> bool:
 
 
 @kernel
-def _outer(state: State, cluster: int, backwards: bool) -> tuple[int, int]:
+def _outer(state: State, cluster: int, backwards: bool, founding: bool) -> tuple[int, int]:
     """The first two constants with a letter before the first hole, from either end; -1 for none."""
     row, first, second = state.clusters[cluster], -1, -1
     for i in range(row.length):
         slot = state.slots[row.slot + (row.length - 1 - i if backwards else i)]
-        if slot.distinct > 1 or second >= 0:
+        if (slot.distinct > 1 and not founding) or second >= 0:
             break
         if lettered(state, slot.founder):
             if first < 0:
@@ -201,43 +201,68 @@ def _outer(state: State, cluster: int, backwards: bool) -> tuple[int, int]:
 
 
 @kernel
-def _family_keys(state: State, cluster: int, keys: np.ndarray) -> None:
-    """Keys that templates which are related share at least one of, or -1.
+def _family_keys(state: State, cluster: int, founding: bool) -> tuple[int, int, int]:
+    """Keys that templates which are related share at least one of, or -1; ``founding``: of the first line.
 
     Of the constants with a letter before the first hole the first two, of those behind the last hole the last
     two, and the first and the last.
     """
-    a, b = _outer(state, cluster, False)
-    z, y = _outer(state, cluster, True)
-    _pair_key(keys, 0, a, b)
-    _pair_key(keys, 1, a, z)
-    _pair_key(keys, 2, y, z)
+    a, b = _outer(state, cluster, False, founding)
+    z, y = _outer(state, cluster, True, founding)
+    return _pair_key(0, a, b), _pair_key(1, a, z), _pair_key(2, y, z)
 
 
 @kernel
-def _pair_key(keys: np.ndarray, which: int, x: int, y: int) -> None:
+def _pair_key(which: int, x: int, y: int) -> int:
     if x < 0 or y < 0:
-        keys[which] = -1
-    else:
-        code = (np.uint64(x) * np.uint64(3) + np.uint64(which)) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(y)
-        keys[which] = FAMILY | (closed(code) >> 1)
+        return -1
+    code = (np.uint64(x) * np.uint64(3) + np.uint64(which)) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(y)
+    return int(FAMILY | (closed(code) >> 1))
 
 
 @kernel
-def relate(state: State, scratch: Scratch, cluster: int, new: bool, lines: Lines) -> None:
-    """Give a template and those it is related to one label; a ``new`` one can be found from now on."""
-    keys = scratch.few
-    _family_keys(state, cluster, keys)
-    for which in range(3):
-        if keys[which] < 0:
+def enter(state: State, cluster: int) -> None:
+    """Let a template be found by the constants of its first line, by lines and by those it is related to."""
+    row = state.clusters[cluster]
+    for i in range(row.length):
+        token = state.slots[row.slot + i].founder
+        if lettered(state, token):
+            _post(state, place_key(row.length, i, token), cluster)
+    for key in _family_keys(state, cluster, True):
+        if key >= 0:
+            _post(state, key, cluster)
+
+
+@kernel
+def _post(state: State, key: int, cluster: int) -> None:
+    """Put a template in a list."""
+    place = look_up(state.by_place, key)
+    if place < 0:
+        place = state.counters.lists
+        state.counters.lists += 1
+        put(state.by_place, key, place)
+        state.lists[place].first = -1
+        state.lists[place].count = 0
+    entry = state.counters.posts
+    state.counters.posts += 1
+    state.posts[entry].cluster = cluster
+    state.posts[entry].next = state.lists[place].first
+    state.lists[place].first = entry
+    state.lists[place].count += 1
+
+
+@kernel
+def relate(state: State, cluster: int, lines: Lines) -> None:
+    """Give a template and those it is related to one label."""
+    for key in _family_keys(state, cluster, False):
+        place = look_up(state.by_place, key) if key >= 0 else -1
+        if place < 0:
             continue
-        place, looked = look_up(state.by_place, keys[which]), 0
-        entry = state.lists[place].first if place >= 0 else -1
+        entry, looked = next_living(state, place, -1), 0
         while entry >= 0 and looked < LOOKED_AT:
             other = state.posts[entry].cluster
-            if other != cluster and state.clusters[other].alive and _related(state, cluster, other):
-                one_label(state, cluster, other, lines)
-            entry = state.posts[entry].next
-            looked += 1
-        if new:
-            post(state, keys[which], cluster)
+            if other != cluster:
+                looked += 1
+                if _related(state, cluster, other):
+                    one_label(state, cluster, other, lines)
+            entry = next_living(state, place, entry)

@@ -8,8 +8,8 @@ import numpy as np
 
 from streamdp.kernels.jit import kernel
 from streamdp.lines.base import Terms, is_shut, is_value, length, lettered, own_terms, valued, wordy
-from streamdp.lines.slots import base_of, is_constant, slot_terms, sort_pairs
-from streamdp.lines.state import SLABS, Scratch, State, look_up, put
+from streamdp.lines.slots import base_of, in_slot, is_constant, sort_pairs
+from streamdp.lines.state import Scratch, State, look_up
 
 PLACE_SHIFT, LENGTH_SHIFT = 31, 41
 
@@ -21,21 +21,17 @@ def place_key(n: int, i: int, token: int) -> int:
 
 
 @kernel
-def post(state: State, key: int, cluster: int) -> None:
-    """Put a template in a list."""
-    place = look_up(state.by_place, key)
-    if place < 0:
-        place = state.counters.lists
-        state.counters.lists += 1
-        put(state.by_place, key, place)
-        state.lists[place].first = -1
-        state.lists[place].count = 0
-    entry = state.counters.posts
-    state.counters.posts += 1
-    state.posts[entry].cluster = cluster
-    state.posts[entry].next = state.lists[place].first
-    state.lists[place].first = entry
-    state.lists[place].count += 1
+def next_living(state: State, place: int, before: int) -> int:
+    """The entry of a list behind another, or the first (-1), whose template lives; others are let go."""
+    while True:
+        entry = state.lists[place].first if before < 0 else state.posts[before].next
+        if entry < 0 or state.clusters[state.posts[entry].cluster].alive:
+            return int(entry)
+        state.lists[place].count -= 1
+        if before < 0:
+            state.lists[place].first = state.posts[entry].next
+        else:
+            state.posts[before].next = state.posts[entry].next
 
 
 @kernel
@@ -64,29 +60,19 @@ def find_near(state: State, scratch: Scratch, line: np.ndarray, n: int, words: i
             scratch.sizes[listed] = state.lists[place].count if place >= 0 else 0
             listed += 1
     sort_pairs(scratch.sizes, scratch.places, listed)
-    state.counters.stamp += 1
-    stamp, found = state.counters.stamp, 0
+    scratch.counters.stamp += 1
+    stamp, found = scratch.counters.stamp, 0
     for p in range(listed - need + 1):
-        place, before = scratch.places[p], -1
-        if place < 0:
-            continue
-        entry = state.lists[place].first
+        place = scratch.places[p]
+        entry = next_living(state, place, -1) if place >= 0 else -1
         while entry >= 0:
-            cluster, after = state.posts[entry].cluster, state.posts[entry].next
-            if state.clusters[cluster].alive == 0:  # let go of what has been merged
-                state.lists[place].count -= 1
-                if before < 0:
-                    state.lists[place].first = after
-                else:
-                    state.posts[before].next = after
-            else:
-                before = entry
-                if stamps[cluster] != stamp:
-                    stamps[cluster] = stamp
-                    if shares(state, cluster, line, n) >= need:
-                        near[found] = cluster
-                        found += 1
-            entry = after
+            cluster = state.posts[entry].cluster
+            if stamps[cluster] != stamp:
+                stamps[cluster] = stamp
+                if shares(state, cluster, line, n) >= need:
+                    near[found] = cluster
+                    found += 1
+            entry = next_living(state, place, entry)
     sort_pairs(near, scratch.sign, found)
     return found
 
@@ -119,91 +105,42 @@ def slots_product(state: State, scratch: Scratch, cluster: int, n: int, terms: T
     row, product = state.clusters[cluster], 1.0
     for i in range(n):
         token = scratch.line[i]
-        base = base_of(state, token, terms)
-        product *= slot_terms(state, row.slot + i, row.types, token, base, terms, scratch.terms)
+        product *= in_slot(state, row.slot + i, row.types, token, base_of(state, token, terms), terms)
     return product
 
 
 @kernel
-def _copied(state: State, scratch: Scratch, cluster: int, i: int, terms: Terms) -> tuple[float, float]:
-    """Probability of token i in a line of a template, and in a mutated copy of it.
-
-    ``scratch.terms``: the latter by what the token is there.
-    """
-    row, total = state.clusters[cluster], 0.0
-    slot, base = row.slot + i, (scratch.classed[i], scratch.held[i])
-    joined = slot_terms(state, slot, row.types, scratch.line[i], base, terms, scratch.terms)
-    for h in range(1 + SLABS):
-        copied = (1.0 - terms.mutation) * state.weights[slot, h] * scratch.terms[h]
-        scratch.terms[h] = copied + terms.mutation * scratch.own[i, h]
-        total += scratch.terms[h]
-    return joined, total
-
-
-@kernel
 def new_line(state: State, scratch: Scratch, near: int, n: int, terms: Terms) -> float:
-    """log p0 of the line at hand. What it is a copy of: in ``scratch.ways``, and of none in ``alone``.
+    """log p0 of the line at hand; in ``scratch.law`` the law of each slot, were it to found a template.
 
     A copy is of any template of this length; those that are not near could not matter and are left out.
     ``scratch.joined``: log of the product of the slots' predictives in each that the line may join.
     """
-    alike, log = state.lengths[n].alive, 0.0
+    alike, log = state.alike[n], 0.0
     for i in range(n):
         scratch.classed[i], scratch.held[i] = base_of(state, scratch.line[i], terms)
-        own_terms(state, scratch, i, n, terms)
-        total = 0.0
-        for h in range(1 + SLABS):
-            total += scratch.own[i, h]
-        log += math.log(total)
+        own, varies = own_terms(state, scratch, i, n, terms)
+        scratch.own[i] = own + varies
+        scratch.law[i] = varies / scratch.own[i]
+        log += math.log(scratch.own[i])
     if alike > 0:
         log += math.log(1.0 - terms.copies)
+    top = log
     for c in range(near):
         cluster, joined, way = scratch.near[c], 0.0, math.log(terms.copies / alike)
-        may = may_join(state, cluster, scratch.line, n)
+        first, types = state.clusters[cluster].slot, state.clusters[cluster].types
         for i in range(n):
-            one, other = _copied(state, scratch, cluster, i, terms)
-            way += math.log(other)
-            joined += math.log(one) if may else 0.0
+            base = (scratch.classed[i], scratch.held[i])
+            one = in_slot(state, first + i, types, scratch.line[i], base, terms)
+            way += math.log((1.0 - terms.mutation) * one + terms.mutation * scratch.own[i])
+            joined += math.log(one) if one > 0.0 else -math.inf
         scratch.ways[c] = way
-        scratch.joined[c] = joined if may else -math.inf
-    scratch.alone[0] = log
-    top, whole = _all_ways(scratch, near)
-    return math.log(length(state, n, terms)) + top + math.log(whole)
-
-
-@kernel
-def _all_ways(scratch: Scratch, near: int) -> tuple[float, float]:
-    """The sum of the ways that the line at hand may have come, over the exponential of the best; that one."""
-    top = scratch.alone[0]
-    for c in range(near):
-        top = max(top, scratch.ways[c])
-    whole = math.exp(scratch.alone[0] - top)
+        scratch.joined[c] = joined if may_join(state, cluster, scratch.line, n) else -math.inf
+        top = max(top, way)
+    whole = math.exp(log - top)
     for c in range(near):
         whole += math.exp(scratch.ways[c] - top)
-    return top, whole
-
-
-@kernel
-def find_law(state: State, scratch: Scratch, near: int, n: int, terms: Terms) -> None:
-    """What the slots of a template that the line at hand founds are, into ``scratch.law``."""
-    top, whole = _all_ways(scratch, near)
-    for i in range(n):
-        for h in range(1 + SLABS):
-            scratch.law[i, h] = 0.0
-    for c in range(-1, near):
-        share = math.exp((scratch.alone[0] if c < 0 else scratch.ways[c]) - top) / whole
-        if share == 0.0:
-            continue
-        for i in range(n):
-            total = 0.0
-            if c >= 0:
-                _, total = _copied(state, scratch, scratch.near[c], i, terms)
-            else:
-                for h in range(1 + SLABS):
-                    scratch.terms[h] = scratch.own[i, h]
-                    total += scratch.own[i, h]
-            for h in range(1 + SLABS):
-                scratch.law[i, h] += share * scratch.terms[h] / total
+    return length(n) + top + math.log(whole)
 
 
 @kernel

@@ -14,11 +14,11 @@ from streamdp.lines.base import (
     STRENGTH,
     Terms,
     hold,
-    hole,
     hole_class,
+    value_of,
     wordy,
 )
-from streamdp.lines.state import SLABS, Scratch, State, look_up, put
+from streamdp.lines.state import Scratch, State, look_up, put
 
 
 @kernel
@@ -38,41 +38,41 @@ def same(state: State, a: int, b: int) -> bool:
 @kernel
 def base_of(state: State, token: int, terms: Terms) -> tuple[float, float]:
     """Probability of a token's class among values of holes, and of the token given its class."""
-    return hole_class(state, state.tokens[token].shown, terms), hole(state, token, terms)
+    return hole_class(state, state.tokens[token].shown, terms), value_of(state, token, terms)
 
 
 @kernel
-def slot_terms(
-    state: State, slot: int, types: int, token: int, base: tuple[float, float], terms: Terms, out: np.ndarray
+def as_hole(
+    state: State, slot: int, types: int, token: int, base: tuple[float, float], terms: Terms
 ) -> float:
-    """The predictive of a token under each of what a slot of so many distinct lines may be; the mixture.
-
-    ``base`` is that of the token.
-    """
+    """The predictive of a token in a slot of so many distinct lines as a hole; ``base`` is the token's."""
     row, shown = state.slots[slot], state.tokens[token].shown
     if row.distinct == 1:
-        same = row.founder == token
-        seen = types if same else 0
+        seen = types if row.founder == token else 0
         alike = 1 if state.tokens[row.founder].shown == shown else 0
-        out[0] = 1.0 if same else 0.0
     else:
         value = look_up(state.by_value, (slot << SLOT_SHIFT) | token)
         seen = state.values[value].count if value >= 0 else 0
         alike = max(look_up(state.by_value, (slot << SLOT_SHIFT) | (NO_TOKEN - shown)), 0)
-        out[0] = 0.0
     a = terms.class_strength
     g = (alike + a * base[0]) / (row.distinct + a) * base[1]
-    total = state.weights[slot, 0] * out[0]
-    for h in range(SLABS):
-        b, d = STRENGTH[h], DISCOUNT[h]
-        out[1 + h] = (max(seen - d, 0.0) + (b + d * row.distinct + row.forgotten) * g) / (types + b)
-        total += state.weights[slot, 1 + h] * out[1 + h]
-    return float(total)
+    more = (STRENGTH + DISCOUNT * row.distinct + row.forgotten) * g
+    return float((max(seen - DISCOUNT, 0.0) + more) / (types + STRENGTH))
 
 
 @kernel
-def new_slot(state: State, slot: int, token: int, glued: int, law: np.ndarray) -> None:
-    """A slot of one value, that of the founding line."""
+def in_slot(
+    state: State, slot: int, types: int, token: int, base: tuple[float, float], terms: Terms
+) -> float:
+    """The predictive of a token in a slot of so many distinct lines, a constant or a hole."""
+    row = state.slots[slot]
+    own = 1.0 - row.hole if row.distinct == 1 and row.founder == token else 0.0
+    return float(own + row.hole * as_hole(state, slot, types, token, base, terms))
+
+
+@kernel
+def new_slot(state: State, slot: int, token: int, glued: int, law: float) -> None:
+    """A slot of one value, that of the founding line; ``law`` is how likely it is a hole."""
     row = state.slots[slot]
     row.founder = token
     row.distinct = 1
@@ -80,9 +80,8 @@ def new_slot(state: State, slot: int, token: int, glued: int, law: np.ndarray) -
     row.wordy = 0
     row.glued = glued
     row.forgotten = 0
-    for h in range(1 + SLABS):
-        state.laws[slot, h] = law[h]
-        state.weights[slot, h] = law[h]
+    row.law = law
+    row.hole = law
 
 
 @kernel
@@ -122,11 +121,14 @@ def count_value(state: State, slot: int, types: int, token: int, count: int) -> 
 
 
 @kernel
-def add_token(state: State, slot: int, types: int, token: int, terms: Terms, out: np.ndarray) -> None:
+def add_token(state: State, slot: int, types: int, token: int, terms: Terms) -> None:
     """Count a token of a distinct line."""
-    total = slot_terms(state, slot, types, token, base_of(state, token, terms), terms, out)
-    for h in range(1 + SLABS):
-        state.weights[slot, h] *= out[h] / total
+    row = state.slots[slot]
+    if row.founder != token:
+        row.hole = 1.0
+    elif row.distinct == 1:
+        varies = row.hole * as_hole(state, slot, types, token, base_of(state, token, terms), terms)
+        row.hole = varies / (1.0 - row.hole + varies)
     count_value(state, slot, types, token, 1)
 
 
@@ -187,44 +189,29 @@ def distinct_values(scratch: Scratch, n: int) -> int:
 
 @kernel
 def log_terms(
-    state: State, scratch: Scratch, n: int, founder: int, law: np.ndarray, terms: Terms, out: np.ndarray
-) -> float:
-    """log of law times marginal under each of what a slot may be, of ``n`` distinct values but the founder's.
+    state: State, scratch: Scratch, n: int, founder: int, law: float, terms: Terms
+) -> tuple[float, float]:
+    """log of law times marginal of a slot as a constant and as a hole, of ``n`` distinct values.
 
-    One table a value: a lower bound where values repeat. Returns the log of their sum.
+    But of the founder's. One table a value: a lower bound where values repeat.
     """
-    a, classes = terms.class_strength, scratch.classes
+    a, b, d, classes = terms.class_strength, STRENGTH, DISCOUNT, scratch.classes
     classes[state.tokens[founder].shown] = 1
-    shared, number, lines = 0.0, 1, 0
+    hole, number, lines, base = math.log(law) if law > 0.0 else -math.inf, 1, 0, math.lgamma(1.0 - d)
     for i in range(n):
-        lines += scratch.lines_of[i]
-        token = scratch.token[i]
+        token, count = scratch.token[i], scratch.lines_of[i]
+        lines += count
+        if count > 1:
+            hole += math.lgamma(count - d) - base
         if token == founder:
             continue
         shown = state.tokens[token].shown
-        g = (classes[shown] + a * hole_class(state, shown, terms)) / (number + a) * hole(state, token, terms)
-        shared += math.log(g)
+        g = (classes[shown] + a * hole_class(state, shown, terms)) / (number + a)
+        hole += math.log(g * value_of(state, token, terms))
         classes[shown] += 1
         number += 1
     for i in range(n):
         classes[state.tokens[scratch.token[i]].shown] = 0
-    out[0] = math.log(law[0]) if n == 1 and law[0] > 0.0 else -math.inf
-    for h in range(SLABS):
-        if law[1 + h] <= 0.0:
-            out[1 + h] = -math.inf
-            continue
-        b, d = STRENGTH[h], DISCOUNT[h]
-        one = math.log(law[1 + h]) + shared
-        one += (n - 1) * math.log(d) + math.lgamma(b / d + n) - math.lgamma(b / d + 1.0)
-        base = math.lgamma(1.0 - d)
-        for i in range(n):
-            if scratch.lines_of[i] > 1:
-                one += math.lgamma(scratch.lines_of[i] - d) - base
-        out[1 + h] = one + math.lgamma(b + 1.0) - math.lgamma(b + lines)
-    top = out[0]
-    for h in range(SLABS):
-        top = max(top, out[1 + h])
-    total = 0.0
-    for h in range(1 + SLABS):
-        total += math.exp(out[h] - top)
-    return float(top + math.log(total))
+    hole += (n - 1) * math.log(d) + math.lgamma(b / d + n) - math.lgamma(b / d + 1.0)
+    hole += math.lgamma(b + 1.0) - math.lgamma(b + lines)
+    return math.log(1.0 - law) if n == 1 and law < 1.0 else -math.inf, hole

@@ -45,6 +45,11 @@ def new_table(most: int) -> Table:
     return made(Table, {"places": power_of_two(2 * max(most, 8))})
 
 
+def emptied(table: Table, most: int) -> Table:
+    """An empty table as large as another, or large enough for so many keys."""
+    return new_table(max(most, len(table.keys) // 2))
+
+
 def with_room(table: Table, most: int) -> Table:
     """The table itself where it has room for so many keys, else a larger copy."""
     if 2 * most <= len(table.keys):
@@ -58,17 +63,6 @@ def table_of(keys: np.ndarray, values: np.ndarray, most: int) -> Table:
     made = new_table(max(most, len(keys)))
     _fill(made, keys, values)
     return made
-
-
-def filled(table: Table, keys: np.ndarray, values: np.ndarray) -> Table:
-    """A table of the same size that holds these pairs instead."""
-    return table_of(keys, values, len(table.keys) // 2)
-
-
-def pairs_of(table: Table) -> tuple[np.ndarray, np.ndarray]:
-    """Keys in ascending order, and the value of each."""
-    order = np.argsort(table.keys)[np.count_nonzero(table.keys == FREE) :]
-    return table.keys[order], table.values[order]
 
 
 @kernel
@@ -113,18 +107,16 @@ def _fill(table: Table, keys: np.ndarray, values: np.ndarray) -> None:
 CLASSES = 512
 """Classes of tokens: sets of nine categories of characters; none is empty, and 0 stands for what has none."""
 
-SLABS = 4
-WAYS = 1 + SLABS
-KINDS = 3
-NUMBER, IDENTIFIER, WORD = range(KINDS)
+NUMBER, IDENTIFIER, WORD = range(3)
 
-TOKEN = row_type("start length shown met held followers follower_types", "spelling")
-"""Text, class, how often founding lines had it, how often it was new to a hole; as a context, what follows;
-its spelling."""
+TOKEN = row_type("code start length shown met held", "spelling")
+"""Hash of its text, which stays where letters are erased; text, class; how often founding lines had it, how
+often it was new to a hole; its spelling."""
 
-SLOT = row_type("founder distinct first wordy forgotten glued")
+SLOT = row_type("founder distinct first wordy forgotten glued", "law hole")
 """The founder's token; distinct values and, of a hole, the first of them; whether one is a word; distinct
-lines whose value has been forgotten; whether the founding line had no blank before it."""
+lines whose value has been forgotten; whether the founding line had no blank before it; how likely it was a
+hole when its template was founded, and is now."""
 
 VALUE = row_type("token count next")
 CLUSTER = row_type(
@@ -136,14 +128,11 @@ has become one with, or its own; numbers of its first and last line; log p0 of t
 its slots when it was new, the log gammas of how often lines came, the mass of lines forgotten, what its log
 marginal was when last asked for; times."""
 
-LINE = row_type("cluster count last")
+LINE = row_type("code cluster count last")
 LIST = row_type("first count")
 POST = row_type("cluster next")
-SHOWN = row_type("met_types again again_types held held_types followers follower_types")
-"""Of a class: distinct tokens met; those met again, with repeats and distinct; values of holes likewise; as a
-context, what follows."""
-
-LENGTH = row_type("founded alive")
+SHOWN = row_type("met_types again again_types held held_types")
+"""Of a class: distinct tokens met; those met again, with repeats and distinct; values of holes likewise."""
 
 
 class State(NamedTuple):
@@ -154,43 +143,37 @@ class State(NamedTuple):
     ``slots``; ``values`` of holes; distinct ``lines``; ``lists`` of templates, and their entries
     (``posts``). Of the tables of words: tokens of founding lines (``met``), those with any
     (``met_types``), classes with any (``class_types``); distinct values of holes in all classes (``held``),
-    classes with any (``held_types``). Founding lines (``lengths``), lengths with any (``length_types``).
-    ``stamp``: the last search for templates that are near; ``due``: the template that is to be looked at
-    again, or -1; ``merged``, ``forgotten`` (distinct lines), ``retired`` (labels): so far; ``kept``: values
-    of holes that were left when some were last forgotten; ``free``: a token whose number is free, and 1, or
-    0: what is next stands in its place of a start; ``evidence``: the sum of log predictives.
+    classes with any (``held_types``). ``due``: the template that is to be looked at again, or -1;
+    ``merged``, ``forgotten`` (distinct lines), ``retired`` (labels): so far; ``kept``: values of holes that
+    were left when some were last forgotten; ``evidence``: the sum of log predictives.
     """
 
     counters: Annotated[
         Counters,
         one(
             "records tokens text clusters alive slots values lines lists posts met met_types class_types "
-            "held held_types lengths length_types stamp due merged forgotten retired kept free",
+            "held held_types due merged forgotten retired kept",
             "evidence",
             due=-1,
         ),
     ]
-    kinds: Annotated[np.ndarray, ints(KINDS, 2)]  # distinct values of holes of each kind, and their classes
     text: Annotated[np.ndarray, of(np.uint8, "text")]  # the tokens' bytes
     tokens: Annotated[np.ndarray, rows(TOKEN, "tokens")]
-    shown: Annotated[np.ndarray, rows(SHOWN, CLASSES)]
-    lengths: Annotated[np.ndarray, rows(LENGTH, MOST + 1)]
     clusters: Annotated[np.ndarray, rows(CLUSTER, "clusters")]
     slots: Annotated[np.ndarray, rows(SLOT, "slots")]
-    laws: Annotated[np.ndarray, reals("slots", WAYS)]  # what a slot may be, before its second value
-    weights: Annotated[np.ndarray, reals("slots", WAYS)]  # and now
     values: Annotated[np.ndarray, rows(VALUE, "values")]
     lines: Annotated[np.ndarray, rows(LINE, "lines")]
+    shown: Annotated[np.ndarray, rows(SHOWN, CLASSES)]  # this and what is below follows from those above
+    alike: Annotated[np.ndarray, ints(MOST + 1)]  # templates that live, by length
     lists: Annotated[np.ndarray, rows(LIST, "lists")]
     posts: Annotated[np.ndarray, rows(POST, "posts")]
     by_text: Table  # a token's hash: its number
-    by_pair: Table  # context and token: how often founding lines had them
     by_value: Table  # slot and token: the value; slot and class: how many values
     by_line: Table  # a folded line's hash: its number
     by_place: Table  # length, place and constant, or what families share: a list
 
 
-TABLES = ("by_text", "by_pair", "by_value", "by_line", "by_place")
+TABLES = ("by_text", "by_value", "by_line", "by_place")
 USED: dict[str, str] = {
     name: field.dims[0]
     for name, field in fields_of(State).items()
@@ -228,19 +211,15 @@ class Scratch(NamedTuple):
     room: Annotated[np.ndarray, of(np.uint8, "longest")]
     closing: Closing
     line: Annotated[np.ndarray, ints(MOST)]  # tokens
-    before: Annotated[np.ndarray, ints(MOST)]  # the context of each
-    own: Annotated[np.ndarray, reals(MOST, WAYS)]  # of a token of a new line
+    own: Annotated[np.ndarray, reals(MOST)]  # probability of each in a new line
+    law: Annotated[np.ndarray, reals(MOST)]  # share of a hole in that
     classed: Annotated[np.ndarray, reals(MOST)]  # probability of its class among values of holes
     held: Annotated[np.ndarray, reals(MOST)]  # and of the token given its class
-    alone: Annotated[np.ndarray, reals(1)]  # log probability that the line at hand is no copy
-    law: Annotated[np.ndarray, reals(MOST, WAYS)]
-    terms: Annotated[np.ndarray, reals(WAYS)]
     weighed: Annotated[np.ndarray, reals(3)]  # what ``choose`` found
-    few: Annotated[np.ndarray, ints(3)]
     places: Annotated[np.ndarray, ints(MOST)]  # lists of a line's constants
     sizes: Annotated[np.ndarray, ints(MOST)]  # and how long they are
     near: Annotated[np.ndarray, ints("clusters")]  # templates
-    ways: Annotated[np.ndarray, reals("clusters")]  # log probability that the line at hand is a copy of each
+    ways: Annotated[np.ndarray, reals("clusters")]  # log probability of each way to found a template
     joined: Annotated[np.ndarray, reals("clusters")]  # log weight of each where it joins that
     sign: Annotated[np.ndarray, ints("clusters")]  # in which slots each differs
     group: Annotated[np.ndarray, ints("clusters")]  # templates of one trial
@@ -250,7 +229,9 @@ class Scratch(NamedTuple):
     token: Annotated[np.ndarray, ints("values")]  # values of a slot
     lines_of: Annotated[np.ndarray, ints("values")]  # and how many distinct lines have each
     classes: Annotated[np.ndarray, ints(CLASSES)]  # zeros
-    taught: Annotated[np.ndarray, ints(1)]  # number of the last record that taught the model anything
+    counters: Annotated[
+        Counters, one("taught stamp")
+    ]  # the last record that taught anything, the last search
     product_at: Annotated[np.ndarray, ints("lines")]  # by known line: when its slots were last multiplied
     product: Annotated[np.ndarray, reals("lines")]  # and what they came to
 
@@ -287,23 +268,3 @@ def kept(array: np.ndarray, lasting: np.ndarray) -> np.ndarray:
     made = np.zeros_like(array)
     made[: np.count_nonzero(lasting)] = array[: len(lasting)][lasting]
     return made
-
-
-def dump(state: State) -> dict[str, np.ndarray]:
-    """What is used, as arrays by name; the same however the lines came in batches."""
-    found = {}
-    for name, array in state._asdict().items():
-        if name in TABLES:
-            found[f"{name}_keys"], found[f"{name}_values"] = pairs_of(array)
-        else:
-            found[name] = array[: getattr(state.counters, USED[name])] if name in USED else array
-    return found
-
-
-def load(stored: dict[str, np.ndarray]) -> State:
-    """The inverse of :func:`dump`."""
-    made: dict[str, Any] = {name: stored[name] for name in State._fields if name not in TABLES}
-    for name in TABLES:
-        keys = stored[f"{name}_keys"]
-        made[name] = table_of(keys, stored[f"{name}_values"], len(keys))
-    return State(**made)

@@ -11,12 +11,9 @@ from streamdp.kernels.jit import entry, kernel
 from streamdp.lines.base import (
     Bounds,
     Terms,
-    context_of,
-    found_length,
     found_token,
     hold,
     is_value,
-    lettered,
     token_of,
     valued,
     wordy,
@@ -24,9 +21,9 @@ from streamdp.lines.base import (
 from streamdp.lines.closing import close_places
 from streamdp.lines.forget import is_full
 from streamdp.lines.merge import best_merge, current, unite, values_of
-from streamdp.lines.relate import label_of, one_label, relate
+from streamdp.lines.relate import enter, label_of, one_label, relate
 from streamdp.lines.scan import fold_line, token_end
-from streamdp.lines.search import choose, find_law, find_near, fresh, new_line, place_key, post, slots_product
+from streamdp.lines.search import choose, find_near, fresh, new_line, slots_product
 from streamdp.lines.slots import add_token, new_slot
 from streamdp.lines.state import Lines, Scratch, State, has_room, look_up, put
 from streamdp.lines.values import Seen, count_values, is_ready
@@ -49,8 +46,8 @@ def _fold(
 
 @kernel
 def _read_tokens(state: State, scratch: Scratch, size: int, learn: bool, terms: Terms) -> tuple[int, int]:
-    """The tokens of the folded line and their contexts, into ``scratch``; how many there are, and words."""
-    n, words, at, before = 0, 0, 0, -1
+    """The tokens of the folded line into ``scratch``; how many there are, and words."""
+    n, words, at = 0, 0, 0
     while at < size:
         if scratch.folded[at] == 32:
             at += 1
@@ -58,8 +55,6 @@ def _read_tokens(state: State, scratch: Scratch, size: int, learn: bool, terms: 
         end = token_end(scratch.folded, at, size)
         token = token_of(state, scratch.folded, at, end, learn, terms)
         scratch.line[n] = token
-        scratch.before[n] = before
-        before = context_of(state, token)
         words += 1 if wordy(state, token) else 0
         n += 1
         at = end
@@ -73,7 +68,7 @@ def _is_stale(state: State, scratch: Scratch, line: int) -> bool:
     Where a template has no other line, its slots are as they were, and the base alone may have changed.
     """
     cluster = current(state, state.lines[line].cluster)
-    return bool(state.clusters[cluster].types > 1 and scratch.product_at[line] <= scratch.taught[0])
+    return bool(state.clusters[cluster].types > 1 and scratch.product_at[line] <= scratch.counters.taught)
 
 
 @kernel
@@ -140,17 +135,15 @@ def _found(state: State, scratch: Scratch, n: int, log_p0: float) -> int:
     row.last_time = -math.inf
     for i in range(n):
         new_slot(state, row.slot + i, scratch.line[i], scratch.glued[i], scratch.law[i])
-        found_token(state, scratch.line[i], scratch.before[i])
+        found_token(state, scratch.line[i])
         known = is_value(state, scratch.line[i]) or not wordy(state, scratch.line[i])
         if not known and valued(state, scratch.line, i, n):
             hold(state, scratch.line[i])
-        if lettered(state, scratch.line[i]):
-            post(state, place_key(n, i, scratch.line[i]), cluster)
     counters.clusters += 1
     counters.slots += n
     counters.alive += 1
-    state.lengths[n].alive += 1
-    found_length(state, n)
+    state.alike[n] += 1
+    enter(state, cluster)
     return int(cluster)
 
 
@@ -161,26 +154,25 @@ def _join(state: State, scratch: Scratch, cluster: int, n: int, terms: Terms) ->
     for i in range(n):
         slot = state.slots[row.slot + i]
         broken = broken or (slot.distinct == 1 and slot.founder != scratch.line[i])
-        add_token(state, row.slot + i, row.types, scratch.line[i], terms, scratch.terms)
+        add_token(state, row.slot + i, row.types, scratch.line[i], terms)
     return broken
 
 
 @kernel
-def _weigh(state: State, scratch: Scratch, n: int, words: int, terms: Terms) -> tuple[int, float, int]:
-    """The template that the line at hand joins, or -1; log p0; how many templates are near."""
+def _weigh(state: State, scratch: Scratch, n: int, words: int, terms: Terms) -> tuple[int, float]:
+    """The template that the line at hand joins, or -1; log p0."""
     near = find_near(state, scratch, scratch.line, n, words)
     log_p0 = new_line(state, scratch, near, n, terms)
-    return choose(state, scratch, near, log_p0, terms, scratch.weighed), log_p0, near
+    return choose(state, scratch, near, log_p0, terms, scratch.weighed), log_p0
 
 
 @kernel
 def _learn(state: State, scratch: Scratch, key: int, n: int, words: int, row: Any, terms: Terms) -> int:
     """Let a line never seen join a template or found one; which it is."""
-    best, log_p0, near = _weigh(state, scratch, n, words, terms)
+    best, log_p0 = _weigh(state, scratch, n, words, terms)
     _answer(state, best, scratch.weighed, row, terms)
     cluster = best
     if best < 0:
-        find_law(state, scratch, near, n, terms)
         cluster = _found(state, scratch, n, log_p0)
         due = True
     else:
@@ -191,9 +183,10 @@ def _learn(state: State, scratch: Scratch, key: int, n: int, words: int, row: An
     line = state.counters.lines
     state.counters.lines += 1
     put(state.by_line, key, line)
+    state.lines[line].code = key
     state.lines[line].cluster = cluster
     state.lines[line].count = 0
-    scratch.taught[0] = state.counters.records
+    scratch.counters.taught = state.counters.records
     row.label = label_of(state, cluster)
     row.cluster = cluster
     if due:
@@ -207,8 +200,6 @@ def _look_again(state: State, scratch: Scratch, row: Any, terms: Terms, lines: L
 
     The line that changed it is answered with the label of afterwards: a new one only if it stays.
     """
-    due = state.counters.due
-    new = state.clusters[due].size == 1
     while True:
         cluster = state.counters.due
         count = best_merge(state, scratch, cluster, terms)
@@ -222,8 +213,7 @@ def _look_again(state: State, scratch: Scratch, row: Any, terms: Terms, lines: L
         for k in range(1, count):
             one_label(state, scratch.best[k], target, lines)
         state.counters.due = target
-        new = new and target == due
-    relate(state, scratch, state.counters.due, new, lines)
+    relate(state, state.counters.due, lines)
     state.counters.due = -1
     row.label = label_of(state, row.cluster)
     if row.label != row.cluster:
@@ -245,7 +235,6 @@ def _has_room(state: State, n: int, size: int) -> bool:
         and counters.lists + n + 3 <= state.lists.shape[0]
         and counters.posts + n + 3 <= state.posts.shape[0]
         and has_room(state.by_text, n)
-        and has_room(state.by_pair, n)
         and has_room(state.by_value, 4 * n)
         and has_room(state.by_line, 1)
         and has_room(state.by_place, n + 3)
@@ -342,7 +331,7 @@ def score(
             continue
         tokens, text = state.counters.tokens, state.counters.text
         n, words = _read_tokens(state, scratch, size, False, terms)
-        best, _, _ = _weigh(state, scratch, n, words, terms)
+        best, _ = _weigh(state, scratch, n, words, terms)
         _answer(state, best, scratch.weighed, row, terms)
         row.label = label_of(state, best) if best >= 0 else -1
         row.cluster = best

@@ -11,11 +11,12 @@ from streamdp.kernels.jit import Bound
 from streamdp.kernels.rows import made, new_counters, new_rows, row_type
 from streamdp.lines.base import USUAL, Bounds, Terms
 from streamdp.lines.closing import Rule, closing_of
+from streamdp.lines.facts import facts_of, follow, state_of
 from streamdp.lines.forget import forget, retire
 from streamdp.lines.history import History
 from streamdp.lines.masks import NO_MASKS, Masks
 from streamdp.lines.scan import MOST
-from streamdp.lines.state import Lines, Scratch, State, dump, load, new_state, with_room_for
+from streamdp.lines.state import Lines, Scratch, State, new_state, with_room_for
 from streamdp.lines.step import CHANGED, FULL, GROW, PAST, advance, score
 from streamdp.lines.values import NO_LEVELS, Levels
 
@@ -171,7 +172,7 @@ class LineStream:
         retired, (lines, templates) = NO_LABELS, self.bounds
         if self.state.counters.alive >= templates:
             self.state, retired = retire(self.state, templates)
-        self.state = forget(self.state, lines, self.terms.line_discount)
+        self.state = follow(forget(self.state, lines, self.terms.line_discount))
         return retired
 
     def score(self, lines: Sequence[str]) -> Stretch:
@@ -204,8 +205,8 @@ class LineStream:
         return held
 
     def dump(self) -> dict[str, np.ndarray]:
-        """All state, as arrays by name."""
-        return dump(self.state)
+        """All facts, as arrays by name."""
+        return facts_of(self.state)
 
     @classmethod
     def load(
@@ -216,8 +217,8 @@ class LineStream:
         masks: Masks = NO_MASKS,
         split: Sequence[str] = (),
     ) -> LineStream:
-        """The inverse of :meth:`dump`."""
-        return cls(terms, load(stored), bounds, masks, split)
+        """The inverse of :meth:`dump`. Raises UnsoundError where it cannot be one."""
+        return cls(terms, state_of(stored), bounds, masks, split)
 
 
 def bytes_of(lines: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:

@@ -7,8 +7,7 @@ kinds lead to is checked once, when a state is loaded.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
 import msgspec
 import numpy as np
@@ -23,49 +22,8 @@ from streamdp.encode.vocabulary import BagEncoder
 from streamdp.encode.word_encoder import MOST as MOST_OF_A_WORD
 from streamdp.errors import ConfigError, Exit
 from streamdp.kernels.sound import finite, require, within
-from streamdp.lines.base import of_class
-from streamdp.lines.scan import MOST
-from streamdp.lines.state import CLASSES, TABLES, USED, dump, new_state, roots
 from streamdp.state.snapshot import SnapshotError
 from streamdp.state.stamp import FormatError
-
-LARGEST = 1 << 53
-
-
-def check_lines(found: Mapping[str, Any]) -> None:
-    """Raise UnsoundError unless arrays, as ``lines.state.dump`` names them, are a state."""
-    fresh = dump(new_state())
-    require(found.keys() == fresh.keys(), "arrays of templates are missing")
-    for name, array in fresh.items():
-        require(
-            isinstance(found[name], np.ndarray)
-            and found[name].dtype == array.dtype
-            and found[name].shape[1:] == array.shape[1:],
-            f"{name} of another type",
-        )
-        if name not in USED and not name.endswith(("_keys", "_values")):
-            require(found[name].shape == array.shape, f"{name} of another length")
-    counters = found["counters"]
-    for name in counters.dtype.names:
-        require(name in ("due", "evidence") or 0 <= getattr(counters, name) < LARGEST, "a count of templates")
-    require(counters.due == -1, "a template is due")
-    finite(counters["evidence"], "evidence")
-    for name, used in USED.items():
-        require(len(found[name]) == getattr(counters, used), f"{name} of another length")
-    for name in TABLES:
-        keys = found[f"{name}_keys"]
-        require(len(keys) == len(found[f"{name}_values"]), f"{name} of several lengths")
-        require((keys >= 0).all() and (np.diff(keys) > 0).all(), f"keys of {name} out of order")
-    _check_tokens(found)
-    _check_clusters(found)
-    _check_chains(found)
-    for name in ("laws", "weights"):
-        finite(found[name], name)
-    for name in ("laws", "weights"):
-        require((found[name] >= 0.0).all(), f"{name} below 0")
-    for rows in ("shown", "lengths", "kinds"):
-        for field in found[rows].dtype.names or (None,):
-            within(found[rows] if field is None else found[rows][field], 0, LARGEST, rows)
 
 
 def check_labelled(held: Labelled | None, records: int, labels: int) -> None:
@@ -84,84 +42,6 @@ def _check_times(held: Labelled) -> None:
     if times is not None:
         require(times.dtype == np.float64 and times.shape == held.labels.shape, "times of another type")
         finite(times, "a time")
-
-
-def _check_tokens(found: Mapping[str, Any]) -> None:
-    tokens, counters = found["tokens"], found["counters"]
-    within(tokens["length"], 0, LARGEST, "the length of a token")
-    within(tokens["start"], 0, LARGEST, "the text of a token")
-    free = tokens["length"] == 0
-    ends = (tokens["start"] + tokens["length"])[~free]
-    within(ends, 0, int(counters.text) + 1, "the text of a token")
-    numbers = np.flatnonzero(free) + 1
-    chain = np.append(counters.free, tokens["start"][free])
-    require(chain.tolist() == [*numbers.tolist(), 0], "numbers of tokens that are free")
-    within(tokens["shown"], 1, CLASSES, "the class of a token")
-    for field in ("met", "held", "followers", "follower_types"):
-        within(tokens[field], 0, LARGEST, f"{field} of a token")
-    require((tokens["spelling"] > 0.0).all() and (tokens["spelling"] <= 1.0).all(), "a spelling out of range")
-    within(found["by_text_values"], 0, int(counters.tokens), "a token")
-
-
-def _check_clusters(found: Mapping[str, Any]) -> None:
-    clusters, slots, counters = found["clusters"], found["slots"], found["counters"]
-    own = np.arange(len(clusters))
-    within(clusters["length"], 0, MOST + 1, "the length of a template")
-    within(clusters["slot"], 0, int(counters.slots) + 1, "the slots of a template")
-    within(clusters["slot"] + clusters["length"], 0, int(counters.slots) + 1, "the slots of a template")
-    for field in ("into", "older"):
-        require((clusters[field] >= 0).all() and (clusters[field] <= own).all(), f"{field} of a template")
-    within(clusters["alive"], 0, 2, "whether a template lives")
-    living = clusters["alive"] == 1
-    require((clusters["into"] == own)[living].all(), "a template that lives is part of another")
-    require(living[roots(clusters["older"])[living]].all(), "the label of a template that is gone")
-    require(clusters["alive"].sum() == counters.alive, "templates that live are miscounted")
-    of_line = roots(clusters["into"])[found["lines"]["cluster"]]
-    require(living[of_line].all(), "a line of a template that is gone")
-    living = clusters[living]
-    within(living["size"], 1, LARGEST, "the size of a template")
-    require((living["types"] >= 1).all() and (living["types"] <= living["size"]).all(), "distinct lines")
-    lengths = np.bincount(living["length"], minlength=MOST + 1)
-    require((lengths == found["lengths"]["alive"]).all(), "templates of a length are miscounted")
-    for field in ("founded", "product", "repeats", "forgotten"):
-        finite(clusters[field], field)
-    require((clusters["product"] >= 0.0).all(), "the probability of a line")
-    require((clusters["forgotten"] >= 0.0).all(), "the mass of forgotten lines")
-    within(slots["forgotten"], 0, LARGEST, "forgotten values of a slot")
-    within(slots["founder"], 0, int(counters.tokens), "the founder of a slot")
-    within(slots["distinct"], 1, LARGEST, "the values of a slot")
-    require(((slots["distinct"] == 1) | (slots["first"] >= 0)).all(), "a hole without values")
-    within(slots["first"], -1, int(counters.values), "the first value of a slot")
-    within(found["lines"]["cluster"], 0, int(counters.clusters), "the template of a line")
-    within(found["lines"]["count"], 1, LARGEST, "the count of a line")
-    within(found["lines"]["last"], 0, LARGEST, "when a line came last")
-    within(found["by_line_values"], 0, int(counters.lines), "a line")
-
-
-def _check_chains(found: Mapping[str, Any]) -> None:
-    """Chains end, since what comes next in one is always older; and they are as long as their counts."""
-    counters, values, posts = found["counters"], found["values"], found["posts"]
-    for rows in (values, posts):
-        require((rows["next"] < np.arange(len(rows))).all(), "a chain that comes back")
-        within(rows["next"], -1, len(rows), "a chain")
-    within(values["token"], 0, int(counters.tokens), "a value")
-    within(values["count"], 1, LARGEST, "the count of a value")
-    within(posts["cluster"], 0, int(counters.clusters), "a template in a list")
-    within(found["lists"]["first"], -1, int(counters.posts), "the first of a list")
-    within(found["by_place_values"], 0, int(counters.lists), "a list")
-    keys, held = found["by_value_keys"], found["by_value_values"]
-    of_classes = of_class(keys)
-    within(held[of_classes], 1, LARGEST, "values of a class")
-    within(held[~of_classes], 0, int(counters.values), "a value of a slot")
-    within(found["by_pair_values"], 1, LARGEST, "a pair of tokens")
-    lengths = np.zeros(len(values), np.int64)  # of the chain that begins with each value
-    for value, after in enumerate(values["next"].tolist()):
-        lengths[value] = 1 + (lengths[after] if after >= 0 else 0)
-    slots = found["slots"]
-    holes = slots["distinct"] > 1
-    require(
-        (lengths[slots["first"][holes]] == slots["distinct"][holes]).all(), "values of a slot are missing"
-    )
 
 
 _FAULTS = (

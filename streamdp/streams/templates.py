@@ -31,7 +31,7 @@ from streamdp.records.columns import Columns
 from streamdp.settings import Settings
 from streamdp.settings.assemble import template_bounds, template_masks, template_terms
 from streamdp.state.corrections import Correction
-from streamdp.state.sound import check_labelled, check_lines
+from streamdp.state.sound import check_labelled
 from streamdp.streams.levels import load_history, stored_history, written_levels
 from streamdp.streams.readings import Readings, alive, label_of
 from streamdp.streams.rules import Rules
@@ -387,7 +387,6 @@ class TemplateStream(Stream):
         """The inverse of :meth:`dump`. Raises UnsoundError where what was stored does not go together."""
         templates = stored["templates"]
         arrays = {name: unpack(array) for name, array in templates["stream"].items()}
-        check_lines(arrays)
         self.lines = LineStream.load(
             self.lines.terms, arrays, self.lines.bounds, self.masks, self.lines.split
         )

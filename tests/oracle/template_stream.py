@@ -17,7 +17,6 @@ from tests.oracle.templates import (
     Settings,
     Slot,
     class_of,
-    contexts,
     kind_of,
     lettered,
     united,
@@ -140,7 +139,7 @@ class Stream:
 
     # ------------------------------------------------------------ where a line goes
 
-    def best(self, line: Line) -> tuple[Cluster | None, float, list[list[float]]]:
+    def best(self, line: Line) -> tuple[Cluster | None, float, list[float]]:
         """The template that a line joins, or None; log p0, and the laws of its slots where it founds one."""
         s = self.settings
         near = self.near(line, sum(map(wordy, line)))
@@ -164,32 +163,24 @@ class Stream:
             >= need
         ]
 
-    def new_line(self, line: Line, near: list[Cluster]) -> tuple[float, list[list[float]]]:
-        """log p0 of a line, and for each slot the weight of what it is if this line founds.
+    def new_line(self, line: Line, near: list[Cluster]) -> tuple[float, list[float]]:
+        """log p0 of a line, and for each slot how likely it is a hole if this line founds.
 
         A copy is of any template of this length; those that are not near could not matter and are left out.
         """
         s, base = self.settings, self.base
-        own = [
-            base.terms(w, u, valued(line, i, line))
-            for i, (w, u) in enumerate(zip(line, contexts(line), strict=True))
-        ]
+        terms = [base.terms(w, valued(line, i, line)) for i, w in enumerate(line)]
+        own = [sum(each) for each in terms]
         alike = sum(len(c.slots) == len(line) for c in self.clusters.values())
-        ways = [(math.log(1 - s.copies if alike else 1.0) + sum(math.log(sum(t)) for t in own), own)]
+        ways = [math.log(1 - s.copies if alike else 1.0) + sum(map(math.log, own))]
         for cluster in near:
-            parts = []
-            for slot, w, t in zip(cluster.slots, line, own, strict=True):
-                copied = zip(slot.weights, slot.terms(w, base), t, strict=True)
-                parts.append([(1 - s.mutation) * r * x + s.mutation * fresh for r, x, fresh in copied])
-            ways.append((math.log(s.copies / alike) + sum(math.log(sum(p)) for p in parts), parts))
-        top = max(log for log, _ in ways)
-        total = sum(math.exp(log - top) for log, _ in ways)
-        laws = [[0.0] * len(own[0]) for _ in line]
-        for log, parts in ways:
-            for law, part in zip(laws, parts, strict=True):
-                for h, x in enumerate(part):
-                    law[h] += math.exp(log - top) / total * x / sum(part)
-        return math.log(base.length(len(line))) + top + math.log(total), laws
+            joined = [slot.predictive(w, base) for slot, w in zip(cluster.slots, line, strict=True)]
+            copied = [(1 - s.mutation) * q + s.mutation * g for q, g in zip(joined, own, strict=True)]
+            ways.append(math.log(s.copies / alike) + sum(map(math.log, copied)))
+        top = max(ways)
+        length = math.log((15 / 16) ** (len(line) - 1) / 16)
+        laws = [hole / (constant + hole) for constant, hole in terms]
+        return length + top + math.log(sum(math.exp(log - top) for log in ways)), laws
 
     # ------------------------------------------------------------ second looks
 
@@ -208,10 +199,7 @@ class Stream:
             best: tuple[float, list[Cluster], Cluster] | None = None
             for group in tries:
                 whole = united(group, self.base)
-                oldest = min(group, key=lambda c: c.label)
-                shown = [slot.founder if slot.constant else None for slot in oldest.slots]
-                founders = [slot.founder for slot in oldest.slots]
-                if not allowed([slot.values for slot in whole.slots], shown, founders, self.base):
+                if not allowed([slot.values for slot in whole.slots], self.base):
                     continue
                 gain = self.gain(group, whole)
                 if len(group) == 2 and subsumed(*group):
@@ -273,19 +261,15 @@ def telling(value: str) -> int:
 def may_join(cluster: Cluster, line: Line, base: Base) -> bool:
     """Whether a line may be one of a template."""
     values = [slot.values.keys() | {w} for slot, w in zip(cluster.slots, line, strict=True)]
-    return allowed(values, line, line, base, [not slot.constant for slot in cluster.slots])
+    return allowed(values, base, [not slot.constant for slot in cluster.slots], line)
 
 
 def allowed(
-    slots: Sequence[Iterable[str]],
-    line: Sequence[str | None],
-    founders: Sequence[str],
-    base: Base,
-    holes_before: Sequence[bool] = (),
+    slots: Sequence[Iterable[str]], base: Base, holes_before: Sequence[bool] = (), line: Line | None = None
 ) -> bool:
     """The restriction of the prior: constants with a letter, at least as many as there are holes of words.
 
-    Holes of values, by what the line has or the constants are, do not count. Two words are two templates,
+    Where a line joins, holes of values, by what it has, do not count. Two words are two templates,
     unless one of them is known as a value, or they have been a hole before.
     """
     constants = holes = 0
@@ -293,7 +277,7 @@ def allowed(
         if len(values) > 1 and any(map(shut, values)):
             return False
         constants += len(values) == 1 and all(map(lettered, values))
-        if len(values) > 1 and any(map(wordy, values)) and not valued(line, i, founders):
+        if len(values) > 1 and any(map(wordy, values)) and not (line and valued(line, i, line)):
             if len(values) == 2 and not any(map(base.holds, values)) and not any(holes_before[i : i + 1]):
                 return False
             holes += 1

@@ -79,11 +79,11 @@ class Folded(tuple[str, ...]):
 class Settings:
     """One setting for all logs.
 
-    ``slabs`` are (kind, strength, discount, prior weight) of what a slot may be beside a constant; ``copies``
-    is the share of new templates that are copies of one that is there, ``mutation`` that of their slots
-    which are not copied; ``elsewhere`` that of values of holes that are tokens known from other places;
-    ``rho_value`` is the prior weight of a word that is a value, ``placed`` the share of places of values,
-    paths and identifiers with digits that are holes.
+    ``copies`` is the share of new templates that are copies of one that is there, ``mutation`` that of their
+    slots which are not copied; ``elsewhere`` that of values of holes that are tokens known from other places;
+    ``rho`` is the share of tokens of new lines that are values of holes, ``rho_word`` what of it is left to
+    words that are no values by sight, ``placed`` the share of places of values, paths and identifiers with
+    digits that are holes. Values of a hole have a strength and a discount.
     """
 
     concentration: float = 1.0
@@ -96,16 +96,13 @@ class Settings:
     base_strength: float = 1.0
     base_discount: float = 0.5
     elsewhere: float = 0.3
-    rho_value: float = 0.1
+    rho: float = 0.1
+    rho_word: float = 1e-11
     placed: float = 0.9
     masks: int = 0
     """How many names of masks there are."""
-    slabs: tuple[tuple[str, float, float, float], ...] = (
-        ("number", 0.5, 0.2, 0.015),
-        ("number", 10.0, 0.8, 0.015),
-        ("identifier", 1.0, 0.6, 0.05),
-        ("word", 1.0, 0.6, 1e-11),
-    )
+    value_strength: float = 1.0
+    value_discount: float = 0.6
 
 
 Char = tuple[str, int, int]
@@ -286,12 +283,6 @@ def valued(line: Sequence[str | None], i: int, founders: Sequence[str]) -> bool:
     return quoted and class_of(founders[i]) == CAPITALS and len(founders[i]) > 2 and after.startswith("/")
 
 
-OF_KIND = {
-    kind: [c for c in range(1, CLASSES + 1) if kind_of(c) == kind]
-    for kind in ("number", "identifier", "word")
-}
-
-
 @cache
 def showing(shown: int) -> float:
     """Probability that a random spelling over the characters of a class shows every category of it."""
@@ -333,17 +324,14 @@ class Restaurant:
 
 
 class Base:
-    """What tokens are like: those of founding lines by the token before, and those of holes by class."""
+    """What tokens are like: those of founding lines, and those of holes by class."""
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
-        self.pairs: dict[object, Restaurant] = {}
         self.words, self.classes = Restaurant(), Restaurant()
         self.again: dict[int, Restaurant] = {}
         self.held: dict[int, Restaurant] = {}
         self.held_classes = Restaurant()
-        self.lengths = Restaurant()
-        self._of_kind: dict[tuple[str, int], float] = {}
         self.clock = itertools.count()
 
     def _smooth(self, table: Restaurant | None, item: object, base: float) -> float:
@@ -351,14 +339,11 @@ class Base:
             return base
         return table.probability(item, base, self.settings.base_strength, self.settings.base_discount)
 
-    def length(self, n: int) -> float:
-        return self._smooth(self.lengths, n, (15 / 16) ** (n - 1) / 16)
-
-    def constant(self, token: str, before: object) -> float:
-        """G_c: probability of a constant after what stands before it."""
+    def constant(self, token: str) -> float:
+        """G_c: probability of a constant."""
         shown = class_of(token)
         base = self._smooth(self.classes, shown, 1 / CLASSES) * spelling(token, self.settings.masks)
-        return self._smooth(self.pairs.get(before), token, self._smooth(self.words, token, base))
+        return self._smooth(self.words, token, base)
 
     def hole_class(self, shown: int) -> float:
         """R: probability that a value of a hole is of a class."""
@@ -375,43 +360,26 @@ class Base:
         base = (1 - s.elsewhere) * spelled + s.elsewhere * elsewhere
         return self._smooth(self.held.get(shown), token, base)
 
-    def of_kind(self, kind: str, total: int) -> float:
-        """The sum of R over the classes of a kind, as long as ``total`` values have been counted."""
-        if (kind, total) not in self._of_kind:
-            self._of_kind[kind, total] = sum(self.hole_class(c) for c in OF_KIND[kind])
-        return self._of_kind[kind, total]
-
-    def share(self, shown: int) -> float:
-        """P_h(c): probability of a class among those of its kind."""
-        kind = kind_of(shown)
-        return self.hole_class(shown) / self.of_kind(kind, self.held_classes.total)
-
-    def terms(self, token: str, before: object, value: bool = False) -> list[float]:
-        """Probability that a token of a new line is a constant and this; then of each slab of a hole."""
+    def terms(self, token: str, value: bool = False) -> tuple[float, float]:
+        """Probability that a token of a new line is a constant and this; and that it is a hole's value."""
         shown, s = class_of(token), self.settings
-        held, kind = self.hole(token) * self.share(shown), kind_of(shown)
-        rest = 1 - sum(rho for *_, rho in s.slabs) - s.rho_value
-        found = [rest * self.constant(token, before)]
-        found += [rho * held if slab == kind else 0.0 for slab, *_, rho in s.slabs]
-        if kind == "word":
-            found[4 if value or self.holds(token) else 0] += s.rho_value * held
-        if value or (kind == "identifier" and not wordy(token)):
-            moved = s.placed * found[0]
-            found[0] -= moved
-            found[{"number": 0, "identifier": 3, "word": 4}[kind]] += moved
-        return found
+        held, kind = self.hole(token) * self.hole_class(shown), kind_of(shown)
+        constant, hole = (1 - s.rho) * self.constant(token), s.rho * held
+        if kind == "word" and not value and not self.holds(token):
+            constant, hole = constant + (s.rho - s.rho_word) * held, s.rho_word * held
+        if kind != "number" and (value or (kind == "identifier" and not wordy(token))):
+            hole += s.placed * constant
+            constant *= 1 - s.placed
+        return constant, hole
 
     def found(self, line: Line) -> None:
         """Count a founding line."""
-        self.lengths.add(len(line))
-        for token, before in zip(line, contexts(line), strict=True):
-            table = self.pairs.setdefault(before, Restaurant())
+        for token in line:
             if token not in self.words.counts:
                 self.classes.add(class_of(token))
             else:
                 self.again.setdefault(class_of(token), Restaurant()).add(token)
             self.words.add(token)
-            table.add(token)
 
     def found_values(self, line: Line) -> None:
         """Know the words of a founding line as values that stand where values do."""
@@ -439,8 +407,7 @@ class Base:
 
     def forget_founders(self) -> None:
         """Begin anew with founding lines."""
-        self.pairs, self.again = {}, {}
-        self.words, self.classes, self.lengths = Restaurant(), Restaurant(), Restaurant()
+        self.again, self.words, self.classes = {}, Restaurant(), Restaurant()
 
     def forget(self, token: str) -> None:
         """Take a token out of what holes hold."""
@@ -455,12 +422,6 @@ class Base:
         self.held_classes.total -= 1
         if not self.held_classes.counts[shown]:
             del self.held_classes.counts[shown]
-        self._of_kind.clear()
-
-
-def contexts(line: Line) -> list[object]:
-    """What stands before each token: a token, or the class of one with digits, or nothing."""
-    return [None, *(class_of(w) if class_of(w) & DIGIT else w for w in line[:-1])][: len(line)]
 
 
 @dataclass
@@ -468,10 +429,10 @@ class Slot:
     """A place in a template: its values among distinct lines, and what it may be."""
 
     founder: str
-    law: list[float]
-    """How likely it is a constant, or a hole of each slab, before its second value."""
+    law: float
+    """How likely it is a hole, before its second value."""
     values: Counter[str] = field(default_factory=Counter)
-    weights: list[float] = field(default_factory=list)
+    hole: float = 0.0
     """The same after its values."""
     forgotten: int = 0
     """Distinct lines whose value has been forgotten."""
@@ -484,30 +445,29 @@ class Slot:
     def constant(self) -> bool:
         return len(self.values) == 1
 
-    def terms(self, token: str, base: Base) -> list[float]:
-        """The predictive of a token under each of what the slot may be."""
+    def terms(self, token: str, base: Base) -> tuple[float, float]:
+        """The predictive of a token in a constant, and in a hole."""
         s = base.settings
         distinct, lines = len(self.values), self.values.total() + self.forgotten
         alike = sum(class_of(w) == class_of(token) for w in self.values)
         a = s.class_strength
         g = (alike + a * base.hole_class(class_of(token))) / (distinct + a) * base.hole(token)
-        terms = [1.0 if self.constant and token == self.founder else 0.0]
-        for _, strength, discount, _ in s.slabs:
-            seen = max(self.values[token] - discount, 0.0)
-            terms.append((seen + (strength + discount * distinct + self.forgotten) * g) / (lines + strength))
-        return terms
+        seen = max(self.values[token] - s.value_discount, 0.0)
+        fresh = (s.value_strength + s.value_discount * distinct + self.forgotten) * g
+        same = 1.0 if self.constant and token == self.founder else 0.0
+        return same, (seen + fresh) / (lines + s.value_strength)
 
     def predictive(self, token: str, base: Base) -> float:
         """q: the mixture of them."""
-        return sum(r * t for r, t in zip(self.weights, self.terms(token, base), strict=True))
+        same, hole = self.terms(token, base)
+        return (1 - self.hole) * same + self.hole * hole
 
     def add(self, token: str, base: Base) -> list[str]:
         """Count a token of a distinct line; the first is the founder's. Which values are new to a hole."""
         if self.values:
-            joint = [r * t for r, t in zip(self.weights, self.terms(token, base), strict=True)]
-            self.weights = [x / sum(joint) for x in joint]
+            self.hole *= self.terms(token, base)[1] / self.predictive(token, base)
         else:
-            self.weights = list(self.law)
+            self.hole = self.law
         self.values[token] += 1
         return self.bear([token], base)
 
@@ -520,26 +480,22 @@ class Slot:
                 self.births.update((w, next(base.clock)) for w in new if w not in self.births)
         return new
 
-    def log_terms(self, base: Base) -> list[float]:
-        """log of law times marginal under each of what it may be, of all values but the founder's.
+    def log_terms(self, base: Base) -> tuple[float, float]:
+        """log of law times marginal as a constant and as a hole, of all values but the founder's.
 
         One table a value, as for words: a lower bound where values repeat.
         """
         s, values, lines = base.settings, self.values, self.values.total()
-        a = s.class_strength
-        logs = [math.log(self.law[0]) if self.constant and self.law[0] > 0 else -math.inf]
-        shared, seen = 0.0, Counter([class_of(self.founder)])
+        a, b, d = s.class_strength, s.value_strength, s.value_discount
+        hole, seen = math.log(self.law), Counter([class_of(self.founder)])
         for number, w in enumerate((w for w in values if w != self.founder), 1):
             shown = class_of(w)
-            g = (seen[shown] + a * base.hole_class(shown)) / (number + a) * base.hole(w)
-            shared += math.log(g)
+            hole += math.log((seen[shown] + a * base.hole_class(shown)) / (number + a) * base.hole(w))
             seen[shown] += 1
-        for (_, b, d, _), law in zip(s.slabs, self.law[1:], strict=True):
-            one = sum(math.log(b + j * d) for j in range(1, len(values)))
-            one += sum(math.lgamma(m - d) - math.lgamma(1 - d) for m in values.values())
-            one += math.lgamma(b + 1) - math.lgamma(b + lines)
-            logs.append(math.log(law) + one + shared if law > 0 else -math.inf)
-        return logs
+        hole += sum(math.log(b + j * d) for j in range(1, len(values)))
+        hole += sum(math.lgamma(m - d) - math.lgamma(1 - d) for m in values.values())
+        hole += math.lgamma(b + 1) - math.lgamma(b + lines)
+        return math.log(1 - self.law) if self.constant and self.law < 1 else -math.inf, hole
 
     def log_marginal(self, base: Base) -> float:
         """log of the sum of them."""
@@ -606,8 +562,7 @@ def united(group: list[Cluster], base: Base) -> Cluster:
     group = sorted(group, key=lambda c: c.label)
     whole = Cluster(group[0].label, [], group[0].founded)
     for i, first in enumerate(group[0].slots):
-        laws = zip(*(c.slots[i].law for c in group), strict=True)
-        slot = Slot(first.founder, [sum(law) / len(group) for law in laws], glued=first.glued)
+        slot = Slot(first.founder, sum(c.slots[i].law for c in group) / len(group), glued=first.glued)
         for c in group:
             slot.values.update(c.slots[i].values)
             slot.forgotten += c.slots[i].forgotten
@@ -616,9 +571,8 @@ def united(group: list[Cluster], base: Base) -> Cluster:
             other = c.slots[i]
             newest = sorted(other.births, key=other.births.__getitem__, reverse=True)
             slot.bear(newest or [other.founder], base)
-        logs = slot.log_terms(base)
-        joint = [math.exp(x - max(logs)) for x in logs]
-        slot.weights = [x / sum(joint) for x in joint]
+        constant, hole = slot.log_terms(base)
+        slot.hole = 1 / (1 + math.exp(constant - hole))
         whole.slots.append(slot)
     for c in group:
         whole.lines.update(c.lines)
