@@ -12,10 +12,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from streamdp.kernels.hashing import EMPTY, mix
 from streamdp.kernels.jit import entry, kernel
 from streamdp.kernels.rows import new_rows, row_type
-from streamdp.lines.scan import closed, token_end
+from streamdp.lines.scan import code_of, token_end
 from streamdp.lines.words import DELIMITER, DIGIT, KINDS, SPACE
 
 SHUT, ESCAPED = 0xC1, 0xC0
@@ -241,39 +240,19 @@ def _is_raw(data: np.ndarray, begin: int, end: int, text: np.ndarray, at: int, l
 
 
 @kernel
-def _is_shut_as(data: np.ndarray, begin: int, end: int, text: np.ndarray, at: int, length: int) -> bool:
-    """Whether what is between two places, closed, is a text."""
-    k = at + 1
-    for i in range(begin, end):
-        byte = data[i]
-        if KINDS[byte] & (SPACE | DELIMITER):
-            if k >= at + length or text[k] != ESCAPED:
-                return False
-            k += 1
-            byte |= np.uint8(128)
-        if k >= at + length or text[k] != byte:
-            return False
-        k += 1
-    return k == at + length
-
-
-@kernel
 def _follows(
     closing: Closing, rule: int, data: np.ndarray, folded: np.ndarray, spans: np.ndarray, n: int
 ) -> bool:
-    """Whether a line is one whose place a rule closes."""
+    """Whether a line is one whose place a rule closes: its tokens are, folded, those of the rule."""
     row, text = closing.rules[rule], closing.text
     if row.length != n:
         return False
     for i in range(n):
         at, length = closing.shapes[row.begin + i, 0], closing.shapes[row.begin + i, 1]
-        begin, end = spans[i, BEGIN], spans[i, END]
-        if length >= 0 and text[at] == SHUT:
-            if not spans[i, HELD] or not _is_shut_as(data, begin, end, text, at, length):
+        if length < 0:
+            if spans[i, HELD]:
                 return False
-        elif spans[i, HELD] or (
-            length >= 0 and not _is_raw(folded, spans[i, FROM], spans[i, TO], text, at, length)
-        ):
+        elif not _is_raw(folded, spans[i, FROM], spans[i, TO], text, at, length):
             return False
     begin, end = spans[row.place, BEGIN], spans[row.place, END]
     first, last = spans[row.place, FIRST], spans[row.place, LAST]
@@ -284,6 +263,37 @@ def _follows(
         or _is_raw(data, begin, end, text, row.value, row.chars)
         or (first >= 0 and _is_raw(data, first, last, text, row.value, row.chars))
     )
+
+
+@kernel
+def _write(data: np.ndarray, folded: np.ndarray, spans: np.ndarray, n: int, room: np.ndarray) -> int:
+    """Write a folded line again, with the tokens that are closed as they are; its length."""
+    size, before = 0, True
+    for i in range(n):
+        sign = spans[i, HELD] == 0 and KINDS[folded[spans[i, FROM]]] & DELIMITER != 0
+        if not sign and not before:
+            room[size] = 32
+            size += 1
+        before, start, written = sign, size, spans[i, HELD] == 0 or folded[spans[i, FROM]] == SHUT
+        if written:
+            for k in range(spans[i, FROM], spans[i, TO]):
+                room[size] = folded[k]
+                size += 1
+        else:
+            room[size] = SHUT
+            size += 1
+            for k in range(spans[i, BEGIN], spans[i, END]):
+                byte = data[k]
+                if KINDS[byte] & (SPACE | DELIMITER):
+                    room[size] = ESCAPED
+                    size += 1
+                    byte |= np.uint8(128)
+                room[size] = byte
+                size += 1
+        spans[i, FROM], spans[i, TO] = start, size
+    for k in range(size):
+        folded[k] = room[k]
+    return size
 
 
 @kernel
@@ -301,40 +311,14 @@ def close_places(
 
     Its length, and its hash, or -1 where it is as it was.
     """
-    n = find_spans(data, stop, folded, size, marks, spans)
-    some = closing.classes[0] != 0 and _close_classes(closing.classes[0], data, spans, n)
+    n, some = find_spans(data, stop, folded, size, marks, spans), False
+    if closing.classes[0] != 0 and _close_classes(closing.classes[0], data, spans, n):
+        size, some = _write(data, folded, spans, n, room), True
     for rule in range(closing.rules.shape[0]):
         if _follows(closing, rule, data, folded, spans, n):
             spans[closing.rules[rule].place, HELD] = 1
-            some = True
-    if not some:
-        return size, -1
-    written, code, before = 0, EMPTY, True
-    for i in range(n):
-        sign = spans[i, HELD] == 0 and KINDS[folded[spans[i, FROM]]] & DELIMITER != 0
-        if not sign and not before:
-            room[written] = 32
-            written += 1
-        before = sign
-        if spans[i, HELD] == 0:
-            for k in range(spans[i, FROM], spans[i, TO]):
-                room[written] = folded[k]
-                written += 1
-            continue
-        room[written] = SHUT
-        written += 1
-        for k in range(spans[i, BEGIN], spans[i, END]):
-            byte = data[k]
-            if KINDS[byte] & (SPACE | DELIMITER):
-                room[written] = ESCAPED
-                written += 1
-                byte |= np.uint8(128)
-            room[written] = byte
-            written += 1
-    for k in range(written):
-        folded[k] = room[k]
-        code = mix(code, room[k])
-    return written, closed(code)
+            size, some = _write(data, folded, spans, n, room), True
+    return size, code_of(folded, 0, size) if some else -1
 
 
 def unshut(token: bytes) -> bytes:

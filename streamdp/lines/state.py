@@ -207,7 +207,7 @@ class Scratch(NamedTuple):
     folded: Annotated[np.ndarray, of(np.uint8, "longest")]  # bytes of the longest line, and one
     glued: Annotated[np.ndarray, of(np.uint8, MOST)]  # tokens without a blank before them
     marks: Annotated[np.ndarray, ints("marks", 2)]  # none where no place is closed
-    spans: Annotated[np.ndarray, ints("marks", 7)]  # of tokens, as ``closing`` has them
+    spans: Annotated[np.ndarray, ints(MOST, 7)]  # of tokens, as ``closing`` has them
     room: Annotated[np.ndarray, of(np.uint8, "longest")]
     closing: Closing
     line: Annotated[np.ndarray, ints(MOST)]  # tokens

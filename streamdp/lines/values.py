@@ -8,14 +8,14 @@ a busy template not every line is looked at.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import Annotated, NamedTuple
 
 import numpy as np
 
 from streamdp.kernels.jit import kernel
 from streamdp.kernels.rows import Counters, ints, made, of, one, row_type, rows
-from streamdp.lines.closing import SHUT
+from streamdp.lines.base import is_shut
+from streamdp.lines.closing import BEGIN, END, FIRST, LAST, find_spans
 from streamdp.lines.merge import current
 from streamdp.lines.scan import MOST, closed, code_of, fold_line
 from streamdp.lines.state import Lines, Scratch, State, Table, has_room, look_up, new_table, put
@@ -244,29 +244,22 @@ def _hole_of(seen: Seen, cluster: int, place: int) -> int:
 
 
 @kernel
-def _count_line(state: State, seen: Seen, line: int, data: np.ndarray, stop: int, cluster: int) -> None:
-    """Count the values of a line whose tokens have been marked; it ends at ``stop``."""
-    marks, held = seen.marks, 0
-    slot, length = state.clusters[cluster].slot, state.clusters[cluster].length
-    i, token = 0, 0
-    while i < marks.shape[0] and marks[i, 0] >= 0 and token < length and held < PLACES:
-        begin, first, last = marks[i, 0], -1, -1
-        i += 1
-        while i < marks.shape[0] and marks[i, 0] >= 0 and marks[i, 1] >= 0:
-            if first < 0:
-                first = marks[i, 0]
-            last = marks[i, 1]
-            i += 1
+def _count_line(
+    state: State, seen: Seen, line: int, data: np.ndarray, spans: np.ndarray, n: int, cluster: int
+) -> None:
+    """Count the values of a line of so many tokens, of which there are the spans."""
+    slot, held = state.clusters[cluster].slot, 0
+    for token in range(min(n, state.clusters[cluster].length)):
+        begin, end, first = spans[token, BEGIN], spans[token, END], spans[token, FIRST]
         if state.slots[slot + token].distinct > 1:
-            end = marks[i, 0] if i < marks.shape[0] and marks[i, 0] >= 0 else stop
-            while end > begin and KINDS[data[end - 1]] & SPACE:
-                end -= 1
             _count(seen, _hole_of(seen, cluster, token), line, data, begin, end, begin)
-            held += 1
-        elif first >= 0 and state.text[state.tokens[state.slots[slot + token].founder].start] != SHUT:
-            _count(seen, _hole_of(seen, cluster, token), line, data, first, last, first)
-            held += 1
-        token += 1
+        elif first >= 0 and not is_shut(state, state.slots[slot + token].founder):
+            _count(seen, _hole_of(seen, cluster, token), line, data, first, spans[token, LAST], first)
+        else:
+            continue
+        held += 1
+        if held == PLACES:
+            break
 
 
 class Levels(NamedTuple):
@@ -277,15 +270,6 @@ class Levels(NamedTuple):
 
     data: np.ndarray
     places: np.ndarray
-
-
-def levels_of(levels: Sequence[str | None]) -> Levels:
-    """The levels of some lines."""
-    parts = [b"" if level is None else level.encode("utf-8", "replace") for level in levels]
-    ends = np.cumsum([len(part) for part in parts], dtype=np.int64)
-    starts = np.append(0, ends[:-1])
-    starts[[level is None for level in levels]] = -1
-    return Levels(np.frombuffer(b"".join(parts) or b" ", np.uint8), np.stack([starts, ends], axis=1))
 
 
 NO_LEVELS = Levels(np.frombuffer(b" ", np.uint8), np.zeros((0, 2), np.int64))
@@ -317,8 +301,9 @@ def count_values(state: State, seen: Seen, scratch: Scratch, given: Lines, n: in
     if often and closed(ever) & (ONE_IN - 1):  # one in some, by a hash of its number
         return
     line, stop, cluster = state.counters.records - 1, given.offsets[n + 1], current(state, announced)
-    fold_line(given.masked, given.offsets[n], stop, scratch.folded, scratch.glued, seen.marks)
-    _count_line(state, seen, line, given.data, stop, cluster)
+    size, _, _ = fold_line(given.masked, given.offsets[n], stop, scratch.folded, scratch.glued, seen.marks)
+    tokens = find_spans(given.data, stop, scratch.folded, size, seen.marks, scratch.spans)
+    _count_line(state, seen, line, given.data, scratch.spans, tokens, cluster)
     if given.places.shape[0] and 0 <= given.places[n, 0] < given.places[n, 1]:
         begin, end = given.places[n, 0], given.places[n, 1]
         _count(seen, _hole_of(seen, cluster, LEVEL), line, given.levels, begin, end, end)
