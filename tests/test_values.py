@@ -121,10 +121,10 @@ def test_holes_remember_what_they_do_in_plain_python(pairs: list[tuple[str, str]
 
 @pytest.mark.parametrize("many", [4, 40])
 def test_values_that_both_of_two_merged_holes_saw_count_once(many: int) -> None:
-    """Two words are two templates, and a third makes them one: exactly up to eight values, else about."""
+    """Two words are two templates, and more make them one: exactly up to eight values, else about."""
     pairs = [(word, f"{n}") for word in ("anna", "bert") for n in range(many)]
     stream = LineStream(Terms())
-    found = sketched(stream, [*pairs, ("cleo", "2"), *(("emil", "1") for _ in range(3))], 1)
+    found = sketched(stream, [*pairs, ("cleo", "2"), *((word, "1") for word in ("emil", "fred", "gina"))], 1)
     assert len({cluster for cluster, place in found if place == VALUE}) > 1
     counted = compared(stream, found)
     numbers = next(hole for hole in counted if hole.place == VALUE)

@@ -63,7 +63,9 @@ def follow(state: State) -> State:
     living = clusters["length"][clusters["alive"] == 1]
     posts = max(int(living.sum()) + 3 * len(living), len(state.posts))
     keys = {"text": counters.tokens, "value": 2 * counters.values, "line": counters.lines, "place": posts}
-    tables = {f"by_{name}": emptied(getattr(state, f"by_{name}"), int(most)) for name, most in keys.items()}
+    tables: dict[str, Any] = {
+        f"by_{name}": emptied(getattr(state, f"by_{name}"), int(most)) for name, most in keys.items()
+    }
     state = state._replace(
         shown=new_rows(CLASSES, SHOWN),
         alike=np.bincount(living, minlength=MOST + 1),

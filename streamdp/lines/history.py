@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from streamdp.kernels.packed import pack_all, unpack_all
 from streamdp.kernels.rows import grown
 from streamdp.kernels.sound import require, within
 from streamdp.lines.state import Lines, State, Table, roots, table_of
@@ -263,8 +264,8 @@ class History:
 
     # ---------------------------------------------------------------- state
 
-    def dump(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        """All of it: plain values, and arrays."""
+    def dump(self) -> dict[str, Any]:
+        """All of it, as plain values."""
         lines, values = self.seen.lines, self.seen.values
         holes, scale = int(self.seen.counters.holes), int(self.seen.counters.scale)
         begun = [int(tally.counters.begun) for tally in (lines, values)]
@@ -281,10 +282,11 @@ class History:
             "seen": {name: getattr(self.seen, name)[:holes] for name in _STORED},
             "ever": self.seen.ever[:used],
         }
-        return plain, arrays
+        return {"plain": plain, "arrays": pack_all(arrays)}
 
-    def load(self, plain: dict[str, Any], stored: dict[str, Any], clusters: int) -> None:
+    def load(self, stored: dict[str, Any], clusters: int) -> None:
         """The inverse of :meth:`dump`, of so many templates. Raises UnsoundError for what it is not."""
+        plain, stored = stored["plain"], unpack_all(stored["arrays"])
         unit, scale, since, *begun = plain["units"]
         require(type(plain["dated"]) is bool and type(since) is int, "a history of another type")
         require(unit is None or type(unit) is int, "an hour of another type")

@@ -30,14 +30,11 @@ def check_labelled(held: Labelled | None, records: int, labels: int) -> None:
     """Raise UnsoundError unless these are the latest of so many records, each with one of so many labels."""
     if held is None:
         return
-    whole = held.first + len(held.labels) == records and held.first >= 0
-    require(whole and held.batch.size == len(held.labels) > 0, "retained records are missing")
+    require(type(held.first) is int and held.first >= 0, "the first record retained is out of range")
     require(held.labels.dtype == np.int64 and held.labels.ndim == 1, "labels of another type")
+    whole = held.first + len(held.labels) == records and held.batch.size == len(held.labels) > 0
+    require(whole, "retained records are missing")
     within(held.labels, 0, labels, "the label of a record")
-    _check_times(held)
-
-
-def _check_times(held: Labelled) -> None:
     times = held.batch.times
     if times is not None:
         require(times.dtype == np.float64 and times.shape == held.labels.shape, "times of another type")
@@ -82,14 +79,7 @@ def check_words(encoder: BagEncoder, search: BeamSearch) -> None:
 def check_retained(held: Labelled, search: BeamSearch, encoder: Encoder) -> None:
     """Raise UnsoundError unless retained records go with the clusters that hold them."""
     batch, labels, counters = held.batch, held.labels, search.state.beam.counters
-    require(type(held.first) is int and held.first >= 0, "the first record retained is out of range")
-    require(labels.dtype == np.int64 and labels.ndim == 1, "labels of another type")
-    require(
-        held.first + len(labels) == counters.seq and batch.size == len(labels) > 0,
-        "retained records are missing",
-    )
-    within(labels, 0, int(counters.next_label), "the label of a record")
-    _check_times(held)
+    check_labelled(held, int(counters.seq), int(counters.next_label))
     require(batch.sparse == encoder.sparse, "records of another kind")
     _check_vectors(batch.vectors, len(labels), encoder)
     if batch.dense:

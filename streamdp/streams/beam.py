@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -31,7 +30,7 @@ from streamdp.state.corrections import Correction
 from streamdp.state.sound import check_retained, check_words
 from streamdp.story.beam import entitle, follow_themes, keywords_of
 from streamdp.streams.forgotten import forget
-from streamdp.streams.intake import Intake
+from streamdp.streams.intake import Intake, left_of
 from streamdp.streams.looks import Looks
 from streamdp.streams.stream import Stream
 
@@ -60,13 +59,7 @@ class BeamStream(Stream):
         linked = by_distance(blueprint.prior_for(sparse=True)) is not None
         super().__init__(settings, order, Announcer(settings, final_only=final_only, linked=linked))
         self.intake = Intake(blueprint)
-        self._search: BeamSearch | None = None
         self._looks = Looks(settings, self.announcer, self.corrections, self.most_records)
-
-    @property
-    def search(self) -> BeamSearch | None:
-        """The beam, once it has begun."""
-        return self._search
 
     @property
     def kind(self) -> Kind | None:
@@ -81,7 +74,7 @@ class BeamStream(Stream):
     @property
     def seq(self) -> int:
         """Number of the next record."""
-        return 0 if self._search is None else self._search.seq
+        return 0 if self.search is None else self.search.seq
 
     @property
     def waiting(self) -> int:
@@ -92,21 +85,21 @@ class BeamStream(Stream):
 
     def take(self, given: Columns, times: np.ndarray, answers: Answers) -> None:
         """Take records whose turn has come, at these times; what was refused among them passes through."""
-        at = self._warm_up(given, times, answers) if self._search is None else 0
+        at = self._warm_up(given, times, answers) if self.search is None else 0
         if not len(given):
             answers.rejects.extend(reject for _, reject in given.refused)
-        while self._search is not None and self.encoder is not None and at < len(given):
+        while self.search is not None and self.encoder is not None and at < len(given):
             room = REVIEW_EVERY - self.seq % REVIEW_EVERY
             part, placed_at = self.intake.add(given[at : at + room], times[at : at + room], answers)
             if len(part):
-                self._absorb(self._search, self.encoder, part, placed_at, answers)
+                self._absorb(self.search, self.encoder, part, placed_at, answers)
             at += room
 
     def _warm_up(self, given: Columns, times: np.ndarray, answers: Answers) -> int:
         """Take records one by one, since each may change what kind of stream this is; how many."""
         at = 0
         for record in given.all() if len(given) else ():
-            if self._search is not None and at < len(given):
+            if self.search is not None and at < len(given):
                 break
             if isinstance(record, Reject):
                 answers.rejects.append(record)
@@ -115,7 +108,7 @@ class BeamStream(Stream):
             at += 1
             if again:
                 self.take(*placed([*again]), answers)
-            if self._search is None:
+            if self.search is None:
                 self._begin(answers)
         return at
 
@@ -130,26 +123,21 @@ class BeamStream(Stream):
             intake.learn(answers)
         self._start(intake.blueprint.search(intake.moments))
         self._run(answers)
-        if (
-            self._looks.began is not None
-            and not last
-            and self._search is not None
-            and self.seq % REVIEW_EVERY
-        ):
-            outputs = self._looks.follow(self._search, with_events=self.with_events)
-            self._revise(self._search, outputs, answers)
+        if self._looks.began is not None and not last and self.search is not None and self.seq % REVIEW_EVERY:
+            outputs = self._looks.follow(self.search, with_events=self.with_events)
+            self._revise(self.search, outputs, answers)
 
     def _start(self, search: BeamSearch) -> None:
         """Go on with a search; say how long its answers stay open to a second look."""
-        self._search = search
+        self.search = search
         self._looks.start(search, self.intake.blueprint, self.intake.moments)
 
     def end(self, answers: Answers) -> None:
         """The stream has ended: answer what waits, and look back for the last time."""
-        if self._search is None:
+        if self.search is None:
             self._begin(answers, last=True)
-        if self._search is not None:
-            self._look_back(self._search, answers, last=True)
+        if self.search is not None:
+            self._look_back(self.search, answers, last=True)
 
     def decided(self, search: BeamSearch, records: Columns) -> np.ndarray:
         """What was decided elsewhere of the next records, as ``BeamSearch.run`` takes it."""
@@ -157,7 +145,7 @@ class BeamStream(Stream):
 
     def _run(self, answers: Answers) -> None:
         """Let the beam absorb the records of the warm-up."""
-        search, encoder, pending = self._search, self.intake.encoder, self.intake.pending
+        search, encoder, pending = self.search, self.intake.encoder, self.intake.pending
         if search is not None and encoder is not None and pending:
             self.intake.pending = []
             times = np.array([time for time, _ in pending])
@@ -202,8 +190,8 @@ class BeamStream(Stream):
         self.announcer.ledger.put_labels(part.first, part.labels)
         for seq, label in revised.tolist():
             self.announcer.ledger.relabel(seq, label)
-        if self._search is not None and self.seq % REVIEW_EVERY == 0:
-            self._look_back(self._search, answers)
+        if self.search is not None and self.seq % REVIEW_EVERY == 0:
+            self._look_back(self.search, answers)
 
     def _report(
         self, search: BeamSearch, out: Output, first: int, times: Sequence[float | None], answers: Answers
@@ -242,7 +230,7 @@ class BeamStream(Stream):
 
     def _for_scoring(self) -> Encoder | None:
         encoder = self.intake.encoder
-        return None if encoder is None or self._search is None else encoder.for_scoring()
+        return None if encoder is None or self.search is None else encoder.for_scoring()
 
     def score(self, records: Sequence[Record | Reject], first: int, answers: Answers) -> None:
         """Answer without learning anything; ``seq`` counts the answers from ``first`` on."""
@@ -251,18 +239,15 @@ class BeamStream(Stream):
             refused = [(i, _untrained(record)) for i, record in enumerate(given)]
         else:
             refused = encoder.add(given)
-        found = sorted([*given.refused, *refused], key=itemgetter(0))
-        answers.rejects.extend(reject for _, reject in found)
-        gone = dict(refused)
-        taken = [record for i, record in enumerate(given) if i not in gone]
-        if taken and encoder is not None and self._search is not None:
+        taken = [given[i] for i in left_of(given, refused, answers).tolist()]
+        if taken and encoder is not None and self.search is not None:
             batch = encoder.take(np.array([self.order.time_of(record) for record in taken]))
-            out = self._search.score(batch)
+            out = self.search.score(batch)
             self.announcer.announce_frozen(out, taken, encoder.sizes(batch), first, answers.lines)
 
     def whereto(self, record: Record, most: int) -> list[Candidate] | Reject:
         """The likeliest clusters of a record, a new one (-1) among them; learns nothing."""
-        encoder, search = self._for_scoring(), self._search
+        encoder, search = self._for_scoring(), self.search
         if encoder is None or search is None:
             return _untrained(record)
         if refused := encoder.add(Columns.of([record])):
@@ -281,7 +266,7 @@ class BeamStream(Stream):
         self, seqs: Collection[int], texts: Collection[str]
     ) -> tuple[Collection[str], Collection[str]]:
         """Let go of what records say, and of the words that only they had, which are returned."""
-        own, search, encoder = [seq for seq in seqs if seq < self.seq], self._search, self.encoder
+        own, search, encoder = [seq for seq in seqs if seq < self.seq], self.search, self.encoder
         if search is not None and isinstance(encoder, BagEncoder):
             return (), forget(search, encoder, self.retained, self.corrections.blank, own, texts)
         self.retained.blank(own, np.zeros(0))
@@ -296,28 +281,28 @@ class BeamStream(Stream):
 
     def census(self) -> Census:
         """Figures of all live clusters, without what they are about."""
-        return describe.census_of_all([]) if self._search is None else describe.census_of(self._search)
+        return describe.census_of_all([]) if self.search is None else describe.census_of(self.search)
 
     def summaries(self, among: Collection[int] | None = None) -> list[ClusterSummary]:
         """The live clusters of the best hypothesis, largest first; ``among``: those labels, None: all."""
-        return [] if self._search is None else describe.summarise(self._search, self._words, among)
+        return [] if self.search is None else describe.summarise(self.search, self._words, among)
 
     def keywords(self) -> dict[int, list[str]]:
         """Words that are far more frequent in a live cluster than in the others, by label."""
-        search = self._search
+        search = self.search
         return {} if search is None else keywords_of(search, self._words)
 
     def counters(self) -> dict[str, int]:
         """Counts for metrics and summaries."""
-        counts = {} if self._search is None else self._search.counters()
-        encoder = self.intake.encoder
-        return counts | encoder.vocabulary.counters() if isinstance(encoder, BagEncoder) else counts
+        counts, encoder = {} if self.search is None else self.search.counters(), self.encoder
+        words = None if encoder is None else encoder.vocabulary
+        return counts if words is None else counts | words.counters()
 
     def levels(self) -> dict[str, float]:
         """How the stream stands: records, evidence, how far the hypotheses agree, what is not final yet."""
         found = super().levels()
-        if self._search is not None:
-            seq, pool = self._search.seq, self._search.state.pool.counters
+        if self.search is not None:
+            seq, pool = self.search.seq, self.search.state.pool.counters
             found |= {"stream_records": seq, "final_lag": seq - 1 - self.announcer.final}
             found["agreement"] = 1.0 - pool.contested / max(pool.used, 1)
         return found
@@ -325,7 +310,7 @@ class BeamStream(Stream):
     @property
     def log_evidence(self) -> float:
         """Prequential log evidence in nats."""
-        return 0.0 if self._search is None else self._search.log_evidence
+        return 0.0 if self.search is None else self.search.log_evidence
 
     def refined(self) -> dict[str, float]:
         """What refinements have come to."""
@@ -333,7 +318,7 @@ class BeamStream(Stream):
 
     def refinable(self) -> Refinable | None:
         """The records that are retained and the beam, as refinements take them; None where there are none."""
-        held, encoder, search = self.retained.collect(), self.intake.encoder, self._search
+        held, encoder, search = self.retained.collect(), self.intake.encoder, self.search
         if held is None or encoder is None or search is None:
             return None
         prior = self.intake.blueprint.prior_for(search.sparse)
@@ -346,14 +331,14 @@ class BeamStream(Stream):
     def base_of(self, words: Iterable[str]) -> dict[str, float]:
         """Share of each word in the base measure that all clusters have learned; {} where there is none."""
         encoder = self.intake.encoder
-        if self._search is None or not isinstance(encoder, WordEncoder):
+        if self.search is None or not isinstance(encoder, WordEncoder):
             return {}
-        return describe.base_of(self._search, encoder.vocabulary.ids, words)
+        return describe.base_of(self.search, encoder.vocabulary.ids, words)
 
     def tokens_of(self, label: int) -> int:
         """Words, repetitions counted, of a live cluster of words; 0 for any other."""
         of_texts = isinstance(self.intake.encoder, WordEncoder)
-        return 0 if self._search is None else describe.tokens_of(self._search, label, of_texts=of_texts)
+        return 0 if self.search is None else describe.tokens_of(self.search, label, of_texts=of_texts)
 
     # ---------------------------------------------------------------- state
 
@@ -366,8 +351,8 @@ class BeamStream(Stream):
         """All state of its own, as plain values."""
         return {
             **self.intake.dump(),
-            "state": None if self._search is None else pack_all(facts_of(self._search.state)),
-            "learned": self._looks.learned(self._search),
+            "state": None if self.search is None else pack_all(facts_of(self.search.state)),
+            "learned": self._looks.learned(self.search),
             "passes": None if self._looks.passes is None else self._looks.passes.dump(),
         }
 

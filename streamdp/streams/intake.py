@@ -33,6 +33,13 @@ from streamdp.settings.memory import Shares
 Waiting = list[tuple[float, Record]]
 
 
+def left_of(given: Columns, refused: list[tuple[int, Reject]], answers: Answers) -> np.ndarray:
+    """Which records are left; those refused are answered, with what was refused before, in order."""
+    found = sorted([*given.refused, *refused], key=itemgetter(0))
+    answers.rejects.extend(reject for _, reject in found)
+    return np.delete(np.arange(len(given)), [i for i, _ in refused])
+
+
 class Intake:
     """Encodes records as the settings say, or the first record.
 
@@ -87,12 +94,8 @@ class Intake:
         """Encode records once the warm-up is over; those that can be clustered, with their times."""
         assert self.encoder is not None
         refused = self.encoder.add(given) if len(given) else []
-        found = sorted([*given.refused, *refused], key=itemgetter(0))
-        answers.rejects.extend(reject for _, reject in found)
-        if not refused:
-            return given, times
-        which = np.delete(np.arange(len(given)), [i for i, _ in refused])
-        return given.take(which), times[which]
+        which = left_of(given, refused, answers)
+        return (given.take(which), times[which]) if refused else (given, times)
 
     def _fit_model_to(self, encoder: Encoder) -> None:
         """Take the model for such records, where the settings do not name one."""

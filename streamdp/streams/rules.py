@@ -1,8 +1,8 @@
-"""Places of templates that were closed by hand, by the number of the correction."""
+"""Places of templates that were closed by hand."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from streamdp.kernels.sound import require
@@ -15,52 +15,36 @@ from streamdp.state.corrections import Correction
 from streamdp.streams.corrections import refused
 
 
-class Rules:
-    """Those in force, in the order in which they were made."""
+def rule_of(state: State, correction: Correction, known: Mapping[int, Rule]) -> Rule:
+    """What a correction closes, of a template as it reads now. Raises CorrectionError.
 
-    def __init__(self) -> None:
-        self._held: dict[int, Rule] = {}
+    ``known`` are the rules in force, by the number of the correction.
+    """
+    (label,), nth = correction.stories, correction.hole or 0
+    if not nth:
+        raise refused(f"split a template by a value: split {label} hole 2 VALUE, or close {label} hole 2")
+    tokens, places = founders(state, label), places_of(state, label)
+    if nth > len(places):
+        raise refused(f"template {label} has {len(places)} holes that can be closed, and no hole {nth}")
+    own = [None if hole else token for token, hole in zip(tokens, holes(state, label), strict=True)]
+    value = None if correction.value is None else correction.value.encode()
+    made = Rule(tuple(own), places[nth - 1], value)
+    for number, rule in known.items():
+        if rule == made:
+            raise refused(f"that is so already (correction {number})")
+    return made
 
-    def of(self, state: State, correction: Correction) -> Rule:
-        """What a correction closes, of a template as it reads now. Raises CorrectionError."""
-        (label,), nth = correction.stories, correction.hole or 0
-        if not nth:
-            raise refused(f"split a template by a value: split {label} hole 2 VALUE, or close {label} hole 2")
-        tokens, places = founders(state, label), places_of(state, label)
-        if nth > len(places):
-            raise refused(f"template {label} has {len(places)} holes that can be closed, and no hole {nth}")
-        own = [None if hole else token for token, hole in zip(tokens, holes(state, label), strict=True)]
-        value = None if correction.value is None else correction.value.encode()
-        made = Rule(tuple(own), places[nth - 1], value)
-        for number, rule in self._held.items():
-            if rule == made:
-                raise refused(f"that is so already (correction {number})")
-        return made
 
-    def add(self, number: int, rule: Rule) -> None:
-        """Let a rule be in force."""
-        self._held[number] = rule
-
-    def end(self, number: int) -> None:
-        """Lift a rule."""
-        self._held.pop(number, None)
-
-    def all(self) -> Sequence[Rule]:
-        """Those in force."""
-        return [*self._held.values()]
-
-    def dump(self) -> list[Any]:
-        """All of them, as plain values."""
-        return [[number, [*rule.shape], rule.place, rule.value] for number, rule in self._held.items()]
-
-    def load(self, stored: Sequence[Any]) -> None:
-        """The inverse of :meth:`dump`. Raises UnsoundError."""
-        for number, shape, place, value in stored:
-            require(type(number) is int and type(place) is int, "a rule of another type")
-            require(0 <= place < len(shape) <= MOST, "a rule on no place")
-            known = all(token is None or (type(token) is bytes and token) for token in shape)
-            require(known and (value is None or type(value) is bytes), "a rule of another type")
-            self._held[number] = Rule(tuple(shape), place, value)
+def read_rules(stored: Sequence[Any]) -> dict[int, Rule]:
+    """Rules by number, from rows of number, shape, place and value. Raises UnsoundError."""
+    found = {}
+    for number, shape, place, value in stored:
+        require(type(number) is int and type(place) is int, "a rule of another type")
+        require(0 <= place < len(shape) <= MOST, "a rule on no place")
+        known = all(token is None or (type(token) is bytes and token) for token in shape)
+        require(known and (value is None or type(value) is bytes), "a rule of another type")
+        found[number] = Rule(tuple(shape), place, value)
+    return found
 
 
 def places_of(state: State, label: int) -> list[int]:

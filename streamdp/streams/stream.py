@@ -55,6 +55,8 @@ class Stream(ABC):
         """
         self.remember_ended = False
         """Whether the state remembers clusters that have ended, and what others split from or merged with."""
+        self.search: BeamSearch | None = None
+        """The beam, once it has begun; log lines have none."""
         self.memory = Memory()
         """What is remembered for stories."""
         self.corrections = Corrections()
@@ -304,11 +306,6 @@ class Stream(ABC):
         """Prequential log evidence in nats: the sum of log p(x_t | past)."""
 
     # ---------------------------------------------------------------- what only a beam has
-
-    @property
-    def search(self) -> BeamSearch | None:
-        """The beam, once it has begun."""
-        return None
 
     def refined(self) -> dict[str, float]:
         """What refinements have come to; nothing where there are none."""

@@ -7,7 +7,6 @@ import math
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Sequence
 from itertools import repeat
-from operator import itemgetter
 from typing import Any
 
 import msgspec
@@ -22,19 +21,21 @@ from streamdp.encode.order import ReorderBuffer, refuse
 from streamdp.kernels.packed import pack, unpack
 from streamdp.kernels.sound import require
 from streamdp.ledger.lines import as_template, as_values
+from streamdp.lines.closing import Rule
 from streamdp.lines.forgotten import forget
 from streamdp.lines.holes import Past, past_of
 from streamdp.lines.state import roots
 from streamdp.lines.stream import LineStream, Stretch, bytes_of
+from streamdp.lines.values import NO_LEVELS, Levels
 from streamdp.records import TURNS, Answers, Assignment, ClusterSummary, Event, Lines, Record, Reject
 from streamdp.records.columns import Columns
 from streamdp.settings import Settings
 from streamdp.settings.assemble import template_bounds, template_masks, template_terms
 from streamdp.state.corrections import Correction
 from streamdp.state.sound import check_labelled
-from streamdp.streams.levels import load_history, stored_history, written_levels
+from streamdp.streams.intake import left_of
 from streamdp.streams.readings import Readings, alive, label_of
-from streamdp.streams.rules import Rules
+from streamdp.streams.rules import read_rules, rule_of
 from streamdp.streams.stream import Stream
 from streamdp.streams.telling import Telling
 
@@ -63,7 +64,7 @@ class TemplateStream(Stream):
         )
         self._rates = Rates(SECONDS if settings.rate_window is None else settings.rate_window)
         self.readings = Readings(self.masks)
-        self._rules = Rules()
+        self._rules: dict[int, Rule] = {}
 
     @property
     def seq(self) -> int:
@@ -77,22 +78,9 @@ class TemplateStream(Stream):
 
     def take(self, given: Columns, times: np.ndarray, answers: Answers) -> None:
         """Learn texts at these times, and append what there is to say of them."""
-        which, texts = self._texts(given, answers)
-        if len(texts):
-            self._learn(texts, times[which], answers)
-
-    def _texts(self, given: Columns, answers: Answers) -> tuple[np.ndarray, Columns]:
-        """Those of the records that are texts, and which they are; others are refused."""
-        which = np.arange(len(given))
-        if given.are_texts:
-            answers.rejects.extend(reject for _, reject in given.refused)
-            return which, given
-        are = np.array([isinstance(record.value, str) for record in given], bool)
-        detail = "it holds no text, and templates are of lines of text"
-        own = [(i, refuse(given[i], "wrong_kind", detail)) for i in np.flatnonzero(~are).tolist()]
-        found = sorted([*given.refused, *own], key=itemgetter(0))
-        answers.rejects.extend(reject for _, reject in found)
-        return which[are], Columns.of(given[i] for i in which[are].tolist())
+        which = left_of(given, _no_texts(given), answers)
+        if len(which):
+            self._learn(given.take(which) if len(which) < len(given) else given, times[which], answers)
 
     def _learn(self, records: Columns, times: np.ndarray, answers: Answers) -> None:
         """Learn records at these times."""
@@ -104,7 +92,7 @@ class TemplateStream(Stream):
         self.retained.append(first, Batch(offsets, times=times))
         telling = Telling(self.announcer, records, first, lines)
         done, dated = 0, records.time(0) is not None
-        levels = written_levels(records, self.settings.kept)
+        levels = _levels_of(records) if "level" in self.settings.kept else NO_LEVELS
         for part in self.lines.take_bytes(*written, times, levels, dated=dated):
             if len(part.retired):
                 self._retire(first + done, records.time(done), events)
@@ -130,7 +118,8 @@ class TemplateStream(Stream):
 
     def score(self, records: Sequence[Record | Reject], first: int, answers: Answers) -> None:
         """Append answers that teach nothing, numbered from ``first``."""
-        _, taken = self._texts(Columns.of(records), answers)
+        given = Columns.of(records)
+        taken = given.take(left_of(given, _no_texts(given), answers))
         part = self.lines.score(taken.said())
         numbers = self.announcer.numbers(part.answers, part.sizes)
         answers.lines.extend(self._answers(part.answers, numbers, first, taken))
@@ -244,11 +233,11 @@ class TemplateStream(Stream):
         if correction.what not in ("merge", "split", "close"):
             super().constrain(correction, answers)
         merge, clusters = correction.what == "merge", self.lines.state.clusters
-        rule = None if merge else self._rules.of(self.lines.state, correction)
+        rule = None if merge else rule_of(self.lines.state, correction, self._rules)
         self.corrections.begin(correction)
         if answers is not None and rule is not None:
-            self._rules.add(correction.number, rule)
-            self.lines.close(self._rules.all())
+            self._rules[correction.number] = rule
+            self.lines.close([*self._rules.values()])
             self._rates.forget(np.array(correction.stories))
         elif answers is not None:
             older, younger = sorted(correction.stories)
@@ -261,8 +250,8 @@ class TemplateStream(Stream):
         """Lines go where they went before it; those of templates that are merged only if both live."""
         lifted, rows = super().lift(number, check=check), self.lines.state.clusters
         if not check and lifted.what in ("split", "close"):
-            self._rules.end(number)
-            self.lines.close(self._rules.all())
+            self._rules.pop(number, None)
+            self.lines.close([*self._rules.values()])
         elif not check and lifted.what == "merge" and rows["alive"][[*lifted.stories]].all():
             rows["older"][max(lifted.stories)] = max(lifted.stories)
         return lifted
@@ -380,8 +369,8 @@ class TemplateStream(Stream):
         stored = {name: pack(array) for name, array in self.lines.dump().items()}
         pieces = list(self.readings.pieces.items())
         templates = {"stream": stored, "pieces": pieces, "rates": self._rates.dump()}
-        closed = {"closed": rules} if (rules := self._rules.dump()) else {}
-        return {"templates": templates | {"history": stored_history(self.lines.history)} | closed}
+        closed = [[number, *rule] for number, rule in self._rules.items()]
+        return {"templates": templates | {"history": self.lines.history.dump(), "closed": closed}}
 
     def load(self, stored: dict[str, Any]) -> None:
         """The inverse of :meth:`dump`. Raises UnsoundError where what was stored does not go together."""
@@ -390,9 +379,9 @@ class TemplateStream(Stream):
         self.lines = LineStream.load(
             self.lines.terms, arrays, self.lines.bounds, self.masks, self.lines.split
         )
-        self._rules.load(templates.get("closed", []))
-        self.lines.close(self._rules.all())
-        load_history(self.lines.history, templates.get("history"), len(arrays["clusters"]))
+        self._rules = read_rules(templates["closed"])
+        self.lines.close([*self._rules.values()])
+        self.lines.history.load(templates["history"], len(arrays["clusters"]))
         self._rates.load(templates["rates"], len(arrays["clusters"]))
         self.readings.pieces = dict(templates["pieces"])
         living = self._living()
@@ -401,6 +390,27 @@ class TemplateStream(Stream):
             self.readings.show(self.lines.state, cluster)
         check_labelled(self.retained.collect(), self.seq, len(arrays["clusters"]))
         self.check_announced(max(-1, self.seq - 1 - self.announcer.open_for))
+
+
+def _no_texts(given: Columns) -> list[tuple[int, Reject]]:
+    """Those of some records that are no texts, refused."""
+    if given.are_texts:
+        return []
+    detail = "it holds no text, and templates are of lines of text"
+    none = [i for i, record in enumerate(given) if not isinstance(record.value, str)]
+    return [(i, refuse(given[i], "wrong_kind", detail)) for i in none]
+
+
+def _levels_of(records: Columns) -> Levels:
+    """The level of each record, where it is kept."""
+    if "level" not in records.keep:
+        return NO_LEVELS
+    data = records.columns.data
+    places = records.columns.kept[:, records.keep.index("level")].copy()
+    there = np.flatnonzero(places[:, 0] >= 0)
+    quoted = there[data[places[there, 0]] == ord('"')]
+    places[quoted] += (1, -1)
+    return Levels(data, places)
 
 
 def _time(value: float) -> float | None:
