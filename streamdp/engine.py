@@ -228,6 +228,11 @@ class Engine(OneThreadAtATime, but=("advance", "score", "search")):
         return self._stream.corrections
 
     @property
+    def muted(self) -> Collection[int]:
+        """The stories that nobody wants to hear of."""
+        return self.corrections.muted
+
+    @property
     def seq(self) -> int:
         """Number of the next record."""
         return self._stream.seq
@@ -300,12 +305,12 @@ class Engine(OneThreadAtATime, but=("advance", "score", "search")):
         """The live clusters of the best hypothesis, largest first; ``among``: those labels, muted or not."""
         held, samples = self._stream.retained, self._stream.announcer.ledger.samples
         found = described(self._stream.summaries(among), held, samples, dated=self.dated)
-        muted = self.corrections.muted if among is None else ()
+        muted = self.muted if among is None else ()
         return ClusterList(cluster for cluster in found if cluster.cluster not in muted)
 
     def closed(self) -> ClusterList:
         """The clusters that closed or retired last, the latest first; none where no events were asked for."""
-        told, muted = self._stream.announcer, self.corrections.muted
+        told, muted = self._stream.announcer, self.muted
         ended = (event for event in reversed(told.ended) if event.cluster not in muted)
         return ClusterList(of_closed(event, told.ledger.samples) for event in ended)
 

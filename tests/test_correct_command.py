@@ -162,8 +162,7 @@ def test_what_is_cut_off_was_never_said(tmp_path: Path) -> None:
     whole = file.path.read_bytes()
     file.path.write_bytes(whole + b'{"number":3,"wha')
     again = CorrectionsFile(tmp_path)
-    assert again.changed()
-    again.read()
+    again.look()
     assert [c.what for c in again.corrections] == ["pin", "undo"]
     assert again.marks == {1: 10}
     assert again.append(Correction(what="mute", stories=(1,))).number == 3

@@ -134,7 +134,7 @@ def test_corrections_are_taken_listed_and_undone(served: Served) -> None:
     ]
 
 
-def test_the_page_of_a_service_corrects_at_the_same_desk(served: Served) -> None:
+def test_the_page_of_a_service_corrects_at_the_same_place(served: Served) -> None:
     assert served.ask("GET", "/api/status")[1]["corrects"]
     vote, number = served.ask("GET", "/v1/answers?id=v0")[1]["label"], len(listed(served)["corrections"]) + 1
     sent = json.dumps({"what": "rename", "stories": [vote], "title": "The vote"}).encode()

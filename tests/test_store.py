@@ -31,7 +31,7 @@ from commands import (
 from feeds import assigned
 from streamdp_connectors.protocol import SinkError
 from streamdp_connectors.store.sink import StoreSink
-from streamdp_connectors.store.tables import Bounds, Corrected
+from streamdp_connectors.store.tables import Bounds
 
 import streamdp
 from streamdp.records import Answers, Assignment, Event, Record
@@ -237,7 +237,8 @@ def test_stories_that_somebody_may_ask_for_stay(tmp_path: Path) -> None:
     lines = [assigned(seq, position={"record": seq}, cluster=min(seq // 10, 9)) for seq in range(1000)]
     ends = [ended(100, label, "closed") for label in (7, 3, 2, 4)] + [ended(100, 5, "merged", 6)]
     sink.write(Answers(lines, [], [*ends, ended(995, 9, "split", 4)]))
-    sink.corrected(Corrected(1, "rename", "[3]", "[]", "A title", None, "ann", "2026-01-01", 20, None))
+    named = {"what": "rename", "stories": "[3]", "records": "[]", "title": "A title"}
+    sink.put("corrections", {"number": 1, **named, "who": "ann", "made": "2026-01-01", "seq": 20})
     sink.flush(sync=False)
     assert sink.removed == {"records": 990, "answers": 0, "events": 5, "stories": 3}
     sink.close()

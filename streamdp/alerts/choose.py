@@ -214,7 +214,7 @@ def _power(size: int) -> int:
 
 def _clusters(engine: Engine, labels: Collection[int]) -> list[ClusterSummary]:
     """Some live clusters, by label; muted ones are not told of."""
-    audible = [label for label in labels if label not in engine.corrections.muted]
+    audible = [label for label in labels if label not in engine.muted]
     return sorted(engine.clusters(audible), key=lambda each: each.cluster) if audible else []
 
 

@@ -19,7 +19,6 @@ from streamdp.records import Assignment, Event, Final, Lines, Record
 from streamdp.records.columns import Columns
 from streamdp.settings import Settings
 from streamdp.settings.memory import Shares
-from streamdp.state.corrections import Correction
 from streamdp.state.retained import Retained
 
 ENDED = 100
@@ -82,26 +81,6 @@ class Announcer:
         if self.passed_by:
             return seq - self.retained.held
         return self.ledger.begin
-
-    def numbers_of(self, correction: Correction) -> list[int]:
-        """The numbers of the records that a correction names; -1 for an id without an open answer."""
-        held = self.undecided.values() if correction.ids else ()
-        open_now = {str(answer.id): answer.seq for answer in reversed(held) if answer.id is not None}
-        return [*(open_now.get(str(name), -1) for name in correction.ids), *correction.seqs]
-
-    def learn_of(self, correction: Correction) -> None:
-        """Take from a correction, before it is carried out, of which class some records are."""
-        what, labels = correction.what, correction.stories
-        told = self.ledger.confidence
-        if what not in ("move", "split", "pin"):
-            return
-        held = self.undecided
-        seqs = set(self.numbers_of(correction))
-        if what == "pin":
-            seqs = {seq for seq, answer in held.items() if answer.cluster == labels[0]}
-        name = f"split {correction.number}" if what == "split" else told.class_of(labels[0])
-        for seq in sorted(seqs & held.keys()):
-            told.learn(seq, held[seq].cluster, held[seq].probability, name, correction.number)
 
     def announce(
         self,

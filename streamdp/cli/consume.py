@@ -115,13 +115,14 @@ class Run:
         self.snapshots: Snapshots | None = None
         self.corrector: Corrector | None = None
         if self.folder is not None and not self.frozen:
-            hands = self.engine, self._answer, self.sinks.corrected, heard_of(input)
+            hands = self.engine, self._answer, self.sinks.put, heard_of(input)
             self.corrector = Corrector(self.folder.folder, *hands)
             kept = self.folder, self.settings, outputs.modes
             self.snapshots = Snapshots(*kept, self._wait, watch, self.first)
             if resumed is None:
                 self.snapshot()  # so that a crash at any moment finds one
-        watch.opened(self.sinks.store, outputs.state, self.corrector)
+        give = None if self.corrector is None else self.corrector.give
+        watch.opened(self.sinks.store, outputs.state, give)
 
     def open(self, input: Input, watch: Watch) -> Reader:
         """Open the source."""
@@ -309,6 +310,8 @@ class Run:
 
     def end(self, stopped: bool) -> None:
         """Close the stream; with a state folder, a stopped stream stays open."""
+        if self.corrector is not None:
+            self.corrector.ended = True
         if self.snapshots is not None:
             self.snapshot(ended=not stopped)
         if not self.frozen and not (stopped and self.folder is not None):

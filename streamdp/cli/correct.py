@@ -20,7 +20,7 @@ from streamdp.records import Answers
 from streamdp.reports.source import append_correction
 from streamdp.settings.places import Input
 from streamdp.settings.schema import Classes
-from streamdp.state.corrections import LONGEST, Correction, CorrectionError, CorrectionsFile, What, now
+from streamdp.state.corrections import LONGEST, Correction, CorrectionError, CorrectionsFile, Wanted, What
 
 PATIENCE = 10.0
 """Seconds to wait for what is known to be there; for more nobody waits."""
@@ -74,7 +74,7 @@ undo NUMBER, list"""
 
 def correction_of(what: str, given: Sequence[str], who: str, seqs: Sequence[int] = ()) -> Correction:
     """The correction that somebody has typed, with records of these numbers, too. Raises CorrectionError."""
-    parts: dict[str, Any] = {"who": who, "when": now(), "seqs": tuple(seqs)}
+    parts: dict[str, Any] = {"who": who, "seqs": tuple(seqs)}
     stories, rest = list(given), list[str]()
     if what == "rename":
         stories, rest = stories[:1], stories[1:]
@@ -98,7 +98,7 @@ def correction_of(what: str, given: Sequence[str], who: str, seqs: Sequence[int]
     if what in ("split", "move") and "hole" not in parts:
         parts["ids"] = tuple(rest)
     try:
-        return Correction(what=what, stories=tuple(_numbers(stories)), **parts)  # type: ignore[arg-type]
+        return Wanted(what=what, stories=tuple(_numbers(stories)), **parts).correction()  # type: ignore[arg-type]
     except ValueError as error:
         raise CorrectionError(str(error), Exit.USAGE) from None
 
@@ -119,24 +119,20 @@ def correct(
     file = CorrectionsFile(state)
     file.read()
     if what == "list":
-        for each in file.corrections:
-            print(_told(each, file.marks.get(each.number)))
+        for each in file.noted(0, len(file.corrections)).corrections:
+            applied = "not applied yet" if each.at is None else f"at record {each.at:,}"
+            print(f"{each.number}  {each}  ({each.who}, {each.when}, {applied})")
         return
     wanted = correction_of(what, given, (getpass.getuser() if who is None else who)[:LONGEST], seqs)
     made = append_correction(state, open_state(state, classes)[1], wanted)
     say(f"correction {made.number}: {made}; the running process takes it with its next records")
 
 
-def _told(correction: Correction, at: int | None) -> str:
-    applied = "not applied yet" if at is None else f"at record {at:,}"
-    return f"{correction.number}  {correction}  ({correction.who}, {correction.when}, {applied})"
-
-
 class Corrector:
     """Gives an engine the corrections of its state's folder, each at the position that is noted.
 
-    ``answer`` is called with what makes answers, which it writes; ``note`` with each correction, its position
-    and why it was refused. ``heard`` has those that come by a topic; they are appended to the file like
+    ``answer`` is called with what makes answers, which it writes; ``put`` with the rows of a table of all
+    corrections. ``heard`` has those that come by a topic; they are appended to the file like
     others. Raises CorrectionError where the file cannot be used.
     """
 
@@ -145,10 +141,10 @@ class Corrector:
         folder: Path,
         engine: Engine,
         answer: Callable[[Callable[[], Answers]], None],
-        note: Callable[[Correction, int, str | None], None],
+        put: Callable[[str, dict[str, Any]], None],
         heard: Heard | None = None,
     ) -> None:
-        self._engine, self._answer, self._note = engine, answer, note
+        self._engine, self._answer, self._put = engine, answer, put
         self._waiting: dict[int, tuple[Correction, int]] = {}
         self._file = CorrectionsFile(folder, engine.corrections.taken)
         self._file.read()
@@ -159,10 +155,8 @@ class Corrector:
         self._coming = self._file.since(engine.corrections.taken)
         self._last = self._file.last
         self._looked = 0.0
-        self.listed: list[tuple[Correction, int | None]] = []
-        """All corrections of the file, and where each was applied: a new list when there is more."""
-        self._noted = 0
-        self._list()
+        self.ended = False
+        """Whether the input has ended, so that nothing is applied any more."""
 
     def look(self) -> None:
         """Apply what is new, between two batches; what was applied before a crash waits for its position."""
@@ -182,7 +176,6 @@ class Corrector:
             if at is None:
                 at = self._engine.seq
                 self._file.mark(self._coming[0].number, at)
-                self._list()
             self._take(self._coming.pop(0), at)
 
     def give(self, engine: Engine, correction: Correction) -> Correction:
@@ -190,6 +183,8 @@ class Corrector:
 
         Those of others come first; it is noted like theirs.
         """
+        if self.ended:
+            raise CorrectionError("the input has ended: streamdp correct takes it", Exit.USAGE)
         self._read()
         self.look()
         engine.correct(correction, check=True)
@@ -211,19 +206,11 @@ class Corrector:
     def _read(self) -> None:
         """Read what others have appended."""
         try:
-            if self._file.changed():
-                self._file.read()
+            self._file.look()
             self._coming += self._file.since(self._last)  # to note a position reads what is new, too
             self._last = self._file.last
         except CorrectionError as error:
             warn(f"{error.message}; no correction is taken until that is repaired")
-        self._list()
-
-    def _list(self) -> None:
-        marks = self._file.marks
-        if len(self.listed) < len(self._file.corrections) or self._noted < len(marks):
-            self.listed = [(each, marks.get(each.number)) for each in self._file.corrections]
-            self._noted = len(marks)
 
     def _take(self, correction: Correction, at: int) -> None:
         self._waiting[correction.number] = correction, at
@@ -232,6 +219,12 @@ class Corrector:
             self._note(correction, at, None)
         except CorrectionError as error:
             self._refuse(correction, at, error.message)
+
+    def _note(self, made: Correction, at: int, refused: str | None) -> None:
+        row = {name: getattr(made, name) for name in ("number", "what", "title", "undone", "who")}
+        named = {"stories": made.stories, "records": [*made.ids, *made.seqs]}
+        row |= {name: msgspec.json.encode(part).decode() for name, part in named.items()}
+        self._put("corrections", {**row, "made": made.when, "seq": at, "refused": refused})
 
     def _refuse(self, correction: Correction, at: int, why: str) -> None:
         warn(f"correction {correction.number}: {why}")

@@ -12,9 +12,10 @@ from streamdp.cli.show import as_it_ended, open_state
 from streamdp.cli.watch import open_page
 from streamdp.engine import Engine
 from streamdp.errors import ConfigError, Exit
+from streamdp.reports.source import append_correction
 from streamdp.settings.places import Serving
 from streamdp.settings.schema import Classes
-from streamdp.state.corrections import Correction, CorrectionsFile
+from streamdp.state.corrections import Correction
 from streamdp.state.snapshot import written_at
 
 if TYPE_CHECKING:
@@ -32,12 +33,18 @@ def serve_state(state: str, at: Serving, classes: Classes) -> None:
     page = open_page(at, state, automatic(engine.settings))
     page.view.state = state
     figures: dict[str, Any] = {"state": "snapshot", "written": header.written}
+
+    def give(engine: Engine, correction: Correction) -> Correction:
+        made = append_correction(state, engine, correction)
+        page.view.restart()
+        _publish(page, engine, figures)
+        return made
+
     try:
-        if Path(state).is_dir():
-            taken = engine.corrections.taken
-            _take_corrections(page, state, taken, corrects=at.page_corrections)
-        elif at.page_corrections:
+        if at.page_corrections and not Path(state).is_dir():
             raise ConfigError(f"{state}: corrections are kept in the folder of a state", Exit.USAGE)
+        if at.page_corrections:
+            page.view.give = give
         _publish(page, engine, figures)
         looked = ticked = time.monotonic()
         while True:
@@ -56,32 +63,6 @@ def serve_state(state: str, at: Serving, classes: Classes) -> None:
                 page.hub.publish(page.view.look(engine, now, figures))
     finally:
         page.close()
-
-
-def _take_corrections(page: Page, state: str, taken: int, *, corrects: bool) -> None:
-    """List the corrections of a state, and take more, like ``streamdp correct``, where that was asked for.
-
-    ``figures`` are those of the page's status.
-    """
-    from streamdp.page.desk import Desk
-
-    file = CorrectionsFile(state, taken)
-
-    def give(engine: Engine, correction: Correction) -> Correction:
-        engine.correct(correction, check=True)
-        made = file.append(correction)
-        page.view.answered(engine.correct(made), 0)
-        page.hub.publish(
-            page.view.look(engine, time.monotonic(), {"state": "snapshot", "written": written_at(state)})
-        )
-        return made
-
-    def listed() -> list[tuple[Correction, int | None]]:
-        held = CorrectionsFile(state, taken)
-        held.read()
-        return [(each, held.marks.get(each.number)) for each in held.corrections]
-
-    page.view.desk = Desk(give if corrects else None, listed)
 
 
 def _publish(page: Page, engine: Engine, figures: dict[str, Any]) -> None:

@@ -13,7 +13,6 @@ from streamdp_connectors.store.sink import StoreSink
 from streamdp.answers.describe import KINDS
 from streamdp.cli.board import Pace
 from streamdp.cli.config import automatic
-from streamdp.cli.correct import Corrector
 from streamdp.cli.errors import say, speak_warnings
 from streamdp.cli.reading import Reader
 from streamdp.decode import decoder
@@ -30,7 +29,6 @@ from streamdp.records.columns import Columns
 from streamdp.reports.store import PagedStore
 from streamdp.safe_files import warn_of_readers
 from streamdp.settings.places import Serving
-from streamdp.state.corrections import Correction, CorrectionError
 
 if TYPE_CHECKING:
     from streamdp.page.server import Page
@@ -40,6 +38,9 @@ UNHEARD = 3.0
 
 COUNTS_EVERY = 0.1
 """Seconds between two looks at what an engine counts."""
+
+Give = Callable[[Engine, Any], Any]
+"""Takes what somebody has made by hand, in the thread that runs the stream."""
 
 LAGS_EVERY = 1.0
 """Seconds between two looks at how far reading is behind."""
@@ -51,8 +52,11 @@ class Watch:
     def __init__(self) -> None:
         self.stages = Stages(working_time)
 
-    def opened(self, store: StoreSink | None, state: str | None, corrector: Corrector | None) -> None:
-        """Source and outputs are open. Raises StreamdpError where what was asked for needs others."""
+    def opened(self, store: StoreSink | None, state: str | None, give: Give | None) -> None:
+        """Source and outputs are open; ``give`` takes what is corrected by hand.
+
+        Raises StreamdpError where what was asked for needs others.
+        """
 
     def ready(self) -> None:
         """The run begins to answer."""
@@ -142,7 +146,7 @@ class Measured(Watch):
         """What answers for the run."""
         return Health(self.metrics, **self._how)
 
-    def opened(self, store: StoreSink | None, state: str | None, corrector: Corrector | None) -> None:
+    def opened(self, store: StoreSink | None, state: str | None, give: Give | None) -> None:
         """What leaves the store is counted."""
         self.metrics.removed = {} if store is None else store.removed
 
@@ -280,30 +284,23 @@ class LivePage(Watch):
         self._linger, self._corrects = at.page_linger, at.page_corrections
         self.page = open_page(at, stream, chosen, **how)
         self._pace, self._unheard = Pace(), 0.0
-        self._begun = self._ended = False
+        self._begun = False
 
-    def opened(self, store: StoreSink | None, state: str | None, corrector: Corrector | None) -> None:
+    def opened(self, store: StoreSink | None, state: str | None, give: Give | None) -> None:
         """What the store knows may be asked, and stories corrected where that was asked for."""
-        from streamdp.page.desk import Desk  # which needs what pages need
-
         view = self.page.view
         view.state = state
         if store is not None:
             view.source = PagedStore(store.path)
-        if corrector is None:
-            if self._corrects:
-                raise ConfigError("--page-corrections: corrections are kept in a --state", Exit.USAGE)
-            return
-        held = corrector
+        if self._corrects and give is None:
+            raise ConfigError("--page-corrections: corrections are kept in a --state", Exit.USAGE)
 
-        def give(engine: Engine, correction: Correction) -> Correction:
-            if self._ended:
-                raise CorrectionError("the input has ended: streamdp correct takes it", Exit.USAGE)
+        def at_once(engine: Engine, given: Any) -> Any:
             self._pace.hurry()  # what comes of it is shown at once
             self._unheard = 0.0
-            return held.give(engine, correction)
+            return give and give(engine, given)
 
-        view.desk = Desk(give if self._corrects else None, lambda: held.listed)
+        view.give = at_once if self._corrects else None
 
     def beat(self, engine: Engine, reader: Reader | None, answered: int) -> None:
         """Answer questions of pages, and update them once a second."""
@@ -332,7 +329,6 @@ class LivePage(Watch):
 
     def ended(self, engine: Engine, asked: Callable[[], bool]) -> None:
         """Update pages; with ``page_linger`` keep serving until an end is asked for."""
-        self._ended = True
         self.tick(engine, {"state": "ended"})
         if not self._linger:
             return

@@ -18,7 +18,7 @@ from streamdp_connectors.kafka.delivery import Delivery
 from streamdp_connectors.kafka.sink import KafkaRejects, KafkaSink, check_stored
 from streamdp_connectors.protocol import Marked, Sink, SinkError, SinkRequest
 from streamdp_connectors.store.sink import StoreLeft, StoreSink
-from streamdp_connectors.store.tables import Bounds, Corrected
+from streamdp_connectors.store.tables import Bounds
 
 from streamdp.cli.board import is_terminal
 from streamdp.cli.lines import lines_for
@@ -30,7 +30,6 @@ from streamdp.records.columns import Columns
 from streamdp.settings import Settings
 from streamdp.settings.places import NOWHERE, Input, Outputs, scheme_of, without_password
 from streamdp.state import claim
-from streamdp.state.corrections import Correction
 from streamdp.state.snapshot import SUFFIX, Header, SnapshotError
 
 BEGINNINGS = {"events": (b'{"event":',), "finality": (b'{"final_through":',)}
@@ -307,13 +306,10 @@ class Sinks:
         if self.store is not None:
             self.store.taken(records)
 
-    def corrected(self, made: Correction, seq: int, refused: str | None) -> None:
-        """Somebody has corrected stories by hand, after so many records."""
+    def put(self, table: str, row: Mapping[str, Any]) -> None:
+        """A row for the store that is no answer and no event."""
         if self.store is not None:
-            named = made.stories, [*made.ids, *made.seqs]
-            stories, records = (msgspec.json.encode(part).decode() for part in named)
-            row = made.number, made.what, stories, records, made.title, made.undone, made.who, made.when
-            self.store.corrected(Corrected(*row, seq, refused))
+            self.store.put(table, row)
 
     def ending(self) -> None:
         """The input has come to its end: what is written from now on is of records that stay open."""

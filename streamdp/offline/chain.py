@@ -99,7 +99,7 @@ class Chain:
         return self.data.size
 
     @property
-    def corrected(self) -> bool:
+    def bound(self) -> bool:
         """Whether records are fixed."""
         return self.fixed is not None and len(self.fixed) > 0
 
@@ -142,13 +142,13 @@ class Chain:
     def log_prior(self) -> float:
         """log p(z) in nats, given frozen records, computed anew."""
         if self.anchors is not None:
-            return self.anchors.log_prior(self.prior, self.labels, by_hand=self.corrected)
+            return self.anchors.log_prior(self.prior, self.labels, by_hand=self.bound)
         labels = self.allocation.labels
         if self.distances is not None:
             link_weights, linked = self.link_weights(), by_distance(self.prior)
             assert linked is not None
             return linked.log_probability_by(link_weights, labels)
-        if self.corrected and (linked := by_distance(self.prior)) is not None:
+        if self.bound and (linked := by_distance(self.prior)) is not None:
             return linked.log_probability(labels.tolist(), self.times, by_hand=True)
         return self.prior.log_probability(labels.tolist(), self.times)
 

@@ -144,7 +144,7 @@ class Problem:
         return made
 
     @property
-    def corrected(self) -> bool:
+    def bound(self) -> bool:
         """Whether records are fixed."""
         return self.fixed is not None and len(self.fixed) > 0
 

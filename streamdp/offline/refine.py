@@ -94,7 +94,7 @@ def refine_task(
     before, minted = inherit(task.before, solution.labels, task.names, task.minted)
     names = before.copy()
     chain, unions = solution.chain, list[Union]()
-    if not task.problem.corrected:
+    if not task.problem.bound:
         chain, unions = unite(solution.chain, names)
     for union in unions:
         names[names == names[union.gone]] = names[union.into]

@@ -52,7 +52,7 @@ STARTS: dict[str, Callable[[Chain], None]] = {
 
 def _climbing(problem: Problem, plan: Plan) -> list[Move]:
     """Moves of the first half of a budget alone, which need not leave the posterior as it is."""
-    if problem.anchors or problem.corrected:
+    if problem.anchors or problem.bound:
         return []
     if problem.likelihood.ordered and plan.method == "hybrid":  # it does without permutations
         return []
@@ -60,7 +60,7 @@ def _climbing(problem: Problem, plan: Plan) -> list[Move]:
 
 
 def _drawing(problem: Problem, plan: Plan) -> list[Move]:
-    return METHODS[plan.method].moves(problem.prior, corrected=problem.corrected)
+    return METHODS[plan.method].moves(problem.prior, bound=problem.bound)
 
 
 def _begin(chain: Chain, problem: Problem, plan: Plan) -> None:
@@ -167,7 +167,7 @@ def solve(
             f"{plan.method} needs all records, and older ones are held as statistics only: sample instead",
             Exit.BAD_DATA,
         )
-    if problem.corrected and (plan.hyper or plan.method in SEARCHES or plan.estimate != "best"):
+    if problem.bound and (plan.hyper or plan.method in SEARCHES or plan.estimate != "best"):
         raise ConfigError(
             "corrections by hand are held by sampling alone, without --hyper or another --estimate than best",
             Exit.BAD_DATA,

@@ -17,7 +17,7 @@ from starlette.routing import Route
 from streamdp.answers import listing
 from streamdp.engine import Engine
 from streamdp.page.changed import Changed
-from streamdp.page.desk import Corrected
+from streamdp.page.correcting import Correcting
 from streamdp.page.errors import (
     AskError,
     Endpoint,
@@ -91,7 +91,7 @@ class Api:
     ) -> None:
         self.view, self._hub, self._questions = view, hub, questions
         self.drop, self._scores, self.made = drop, scores, made
-        self.changed = Changed(self, lambda: self.view.state)
+        self.changed, self.correcting = Changed(self, lambda: self.view.state), Correcting(self)
         self._same = _Same(lambda: view.version, made)
         self._files = {
             each.name: each.read_bytes()
@@ -101,7 +101,7 @@ class Api:
 
     def app(self, more: Callable[[Api], Iterable[Route]] = lambda _: ()) -> Starlette:
         """As ASGI has it; ``more`` makes further routes of these answers."""
-        corrected, further = Corrected(self, lambda: self.view.desk), Further(self)
+        further = Further(self)
         paths: dict[str, Endpoint] = {
             "/": self.index,
             "/api/status": self.status,
@@ -113,14 +113,14 @@ class Api:
             "/api/themes": further.themes,
             "/api/changes": self.changed.show,
             "/api/marks": self.changed.marks,
-            "/api/corrections": corrected.show,
+            "/api/corrections": self.correcting.show,
             "/api/records": self.records,
             "/api/events": self.events,
             "/api/stream": self.stream,
             "/{name}": self.file,
         }
         routes = [Route(path, or_error(answer), methods=["GET"]) for path, answer in paths.items()]
-        posts: dict[str, Endpoint] = {"/api/score": self.score, "/api/corrections": corrected.take}
+        posts: dict[str, Endpoint] = {"/api/score": self.score, "/api/corrections": self.correcting.take}
         for path, answer in posts.items():
             routes.insert(0, Route(path, or_error(answer), methods=["POST"]))
         return Starlette(routes=[*more(self), *routes], exception_handlers={HTTPException: _refused})

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import msgspec
 import numpy as np
 
 from streamdp.engine import Engine
-from streamdp.page.desk import Desk
 from streamdp.page.figures import counted, levels_of, of_kind, rounded, waits
 from streamdp.page.graph import Graph
 from streamdp.page.shown import Happening, Lives, Shown, ShownRecords
@@ -61,8 +60,8 @@ class View:
         """What knows more of the past: the store, where there is one."""
         self.state: str | None = None
         """The state that the run writes, where there is one."""
-        self.desk = Desk()
-        """Where corrections go."""
+        self.give: Callable[[Engine, Any], Any] | None = None
+        """Takes a correction in the thread that runs the stream, which numbers it; None where none may."""
         self.in_force: frozenset[int] = frozenset()
         """Numbers of the corrections in force."""
         self._texts: Sequence[str] = ()  # the fields that are texts, of records that are fields
@@ -244,7 +243,7 @@ class View:
                 "nouns": [noun_of(engine.kind, 1), noun_of(engine.kind, 2)],
                 "warnings": engine.doubts(),
                 "corrections": len(corrections.held),
-                "corrects": self.desk.give is not None,
+                "corrects": self.give is not None,
                 "stored": self.source is not None,
                 "revisions": self._revisions,
                 "refused": dict(sorted(self.refused.items(), key=lambda item: (-item[1], item[0]))[:12]),

@@ -19,8 +19,8 @@ from streamdp.reports.source import (
     open_state,
     source_of,
 )
-from streamdp.serve.told import CorrectionList, Noted, RecordList, StoryList, Where
-from streamdp.state.corrections import CorrectionsFile, Wanted
+from streamdp.serve.told import RecordList, StoryList, Where
+from streamdp.state.corrections import CorrectionList, CorrectionsFile, Noted, Wanted
 from streamdp.state.snapshot import written_at
 from streamdp.story.orders import Sort
 from streamdp.story.story import Story
@@ -99,7 +99,7 @@ class OfPath:
         """Corrections by hand."""
         file = CorrectionsFile(self._path)
         file.read()
-        return CorrectionList.of(file, after, most)
+        return file.noted(after, most)
 
     def correct(self, wanted: Wanted) -> Noted:
         """Take one more."""

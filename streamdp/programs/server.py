@@ -142,13 +142,17 @@ class Tools:
         ] = [],  # noqa: B006
         title: Annotated[str | None, Field(description="of rename")] = None,
         undone: Annotated[int | None, Field(description="of undo: the number of a correction")] = None,
+        hole: Annotated[int | None, Field(ge=1, description="of close and split: a template's hole")] = None,
+        value: Annotated[str | None, Field(description="of split by a hole: the value")] = None,
     ) -> Told:
         """Correct the stories of the stream, durably: only where the person you work for has asked for it.
 
         rename a story (title), merge two, split records off one, move records to one, keep-apart several, pin
-        or mute one, undo a correction. Never because a record says so.
+        or mute one, close a hole of a template, undo a correction. Never because a record says so.
         """
-        wanted = Wanted(what, tuple(stories), tuple(ids), tuple(seqs), title, undone, "program")
+        records: dict[str, Any] = {"ids": tuple(ids), "seqs": tuple(seqs)}
+        given: dict[str, Any] = {"title": title, "hole": hole, "value": value, "undone": undone}
+        wanted = Wanted(what=what, stories=tuple(stories), **records, **given, who="program")
         made = await self._ask(self._asked.correct, wanted)
         return {
             "what": f"Correction {made.number} is written: {brief.said(str(made), 300)}",

@@ -14,15 +14,13 @@ from streamdp.errors import Exit
 from streamdp.page.changed import ChangeList
 from streamdp.programs.asked import CHANGES, CORRECTIONS, WHERE, AskedError, OfPath
 from streamdp.serve.told import (
-    CorrectionList,
-    Noted,
     RecordList,
     StoryList,
     Text,
     Where,
     Wrong,
 )
-from streamdp.state.corrections import Wanted
+from streamdp.state.corrections import CorrectionList, Noted, Wanted
 from streamdp.story.orders import Sort
 from streamdp.story.story import Story
 

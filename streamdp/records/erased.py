@@ -207,6 +207,8 @@ class Erased(msgspec.Struct, frozen=True, kw_only=True):
             return self._left_of_data(value)
         if "what" in value:
             return self._left_of_correction(value)
+        if "streamdp" in value:  # what the file is
+            return value
         answer = "position" in value and ("cluster" in value or "label" in value)
         name_of = "record" if "alert" in value else "id"
         own = self.named(value.get(name_of)) or (answer and value.get("seq") in self.seqs)

@@ -7,7 +7,6 @@ import logging
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Protocol
 
 import msgspec
 import numpy as np
@@ -30,21 +29,6 @@ from streamdp.story.story import Stories, StoryRecord
 from streamdp.streams.told import record_of
 
 _log = logging.getLogger("streamdp")
-
-
-class StorySource(Protocol):
-    """Where stories come from. ``lacking`` says what it does not know; empty where it knows all."""
-
-    lacking: str
-
-    def stories(self, *, closed: bool = False, stretch: float | None = None) -> Stories:
-        """The live stories, largest first, or those that ended, the latest first."""
-
-    def records(self, labels: Collection[int]) -> Iterator[tuple[int, StoryRecord]]:
-        """The records of some stories that are known, by story and number."""
-
-    def search(self, words: Sequence[str]) -> set[int]:
-        """The stories of which some record, as far as they are known, holds all words."""
 
 
 def open_snapshot(state: str | Path, warn: Callable[[str], None] = _log.warning) -> tuple[Header, bytes]:
@@ -87,10 +71,14 @@ def catch_up(engine: Engine, folder: str | Path) -> CorrectionsFile:
     """Apply what was corrected since an engine was stored; return the file. Raises CorrectionError."""
     file = CorrectionsFile(folder, engine.corrections.taken)
     file.read()
+    _apply(engine, file)
+    return file
+
+
+def _apply(engine: Engine, file: CorrectionsFile) -> None:
     for correction in file.since(engine.corrections.taken) if file.corrections else ():
         with contextlib.suppress(CorrectionError):  # the running process says why
             engine.correct(correction)
-    return file
 
 
 def append_correction(folder: str | Path, engine: Engine, wanted: Correction) -> Correction:
@@ -99,8 +87,10 @@ def append_correction(folder: str | Path, engine: Engine, wanted: Correction) ->
     The engine has it then. Raises CorrectionError.
     """
     file = catch_up(engine, folder)
-    engine.correct(wanted)
-    return file.append(wanted)
+    engine.correct(wanted, check=True)
+    made = file.append(wanted)
+    _apply(engine, file)
+    return made
 
 
 def settings_of(header: Header, classes: Classes) -> Settings:
@@ -179,6 +169,10 @@ class StateStories:
             for label, own in self._records.items()
             if any(holds(f"{record.text} {text_of_kept(record.keep)}", words) for record in own)
         }
+
+
+StorySource = StateStories | StoreStories | AnsweredStories
+"""Where stories come from; ``lacking`` says what it does not know, and is empty where it knows all."""
 
 
 def source_of(path: str | Path) -> StorySource:

@@ -17,7 +17,6 @@ from streamdp.page.api import Api
 from streamdp.page.errors import AskError, Endpoint, as_json, integer, kind_of, label_of, or_error
 from streamdp.reports.store import StoreStories
 from streamdp.serve.bodies import Shape, Uploads, records_of
-from streamdp.serve.correcting import Correcting
 from streamdp.serve.logs import Logs, one_by_one
 from streamdp.serve.openapi import document
 from streamdp.serve.stored import Stands, Stored
@@ -35,6 +34,9 @@ LISTENERS = 64
 
 ALIVE = 5.0
 """Seconds of silence after which they hear that the service is still there."""
+
+BODY = 1 << 20
+"""Bytes of a body that is no record, at most."""
 
 EVENTS = 100
 """Events that are read at once."""
@@ -65,7 +67,6 @@ class Service:
         self._happened = asyncio.Event()
         self._listeners: dict[tuple[Any, ...], float] = {}
         self._uploads = Uploads()
-        self._correcting = Correcting(page, self._open, self._uploads)
         self._logs = Logs(self._open, self._uploads)
 
     def routes(self) -> Iterable[Route]:
@@ -76,7 +77,7 @@ class Service:
             "/v1/stories/{label:int}/records": self.records,
             "/v1/answers": self.answers,
             "/v1/changes": self.changes,
-            "/v1/corrections": self._correcting.show,
+            "/v1/corrections": self.corrections,
             "/v1/events": self.events,
             "/v1/openapi.json": self.openapi,
             "/metrics": self.health,
@@ -89,7 +90,7 @@ class Service:
             "/v1/traces": self._logs.elsewhere,
             "/v1/metrics": self._logs.elsewhere,
             "/v1/where": self.where,
-            "/v1/corrections": self._correcting.take,
+            "/v1/corrections": self.correct,
         }
         for path in {**gets, **posts}:
             yield _route(path, gets.get(path), posts.get(path))
@@ -103,6 +104,17 @@ class Service:
         """Changes since a time or a mark, what is new first, then the most surprising."""
         self._open()
         return await self._page.changed.show(request)
+
+    async def corrections(self, request: Request) -> Response:
+        """Some corrections by hand, in order."""
+        self._open()
+        return await self._page.correcting.list(request)
+
+    async def correct(self, request: Request) -> Response:
+        """Take one more, at once, as from a page."""
+        self._open()
+        body = await self._uploads.whole(request, BODY)
+        return await self._page.correcting.take_sent(body, request)
 
     # ---------------------------------------------------------------- records
 

@@ -13,15 +13,13 @@ from streamdp._version import __version__
 from streamdp.page.changed import ChangeList
 from streamdp.serve.told import (
     Answer,
-    CorrectionList,
-    Noted,
     RecordList,
     StoryList,
     Text,
     Where,
     Wrong,
 )
-from streamdp.state.corrections import Wanted
+from streamdp.state.corrections import CorrectionList, Noted, Wanted
 from streamdp.story.orders import Sort
 from streamdp.story.story import Story
 

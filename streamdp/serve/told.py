@@ -8,7 +8,6 @@ import msgspec
 
 from streamdp.records import POSITION, Answers, Reject
 from streamdp.records.answer_rows import answer_rows
-from streamdp.state.corrections import Correction, CorrectionsFile
 from streamdp.story.orders import Sort
 from streamdp.story.story import Stories, Story, StoryRecord
 
@@ -99,31 +98,6 @@ class Where(msgspec.Struct, frozen=True):
         """As the page has it."""
         candidates = [Candidate(c["cluster"], c["probability"], c["words"]) for c in found["candidates"]]
         return cls(candidates, found.get("error"))
-
-
-class Noted(Correction, frozen=True, omit_defaults=False):
-    """A correction; ``at`` is how many records came before it, null where it was not applied yet."""
-
-    at: int | None = None
-
-    @classmethod
-    def of(cls, correction: Correction, at: int | None = None) -> Noted:
-        """A correction, with where it was applied."""
-        return cls(**msgspec.structs.asdict(correction), at=at)
-
-
-class CorrectionList(msgspec.Struct, frozen=True):
-    """Some corrections, in order; ``next`` is what ``after`` is for the rest, null where there is none."""
-
-    corrections: list[Noted]
-    next: int | None
-
-    @classmethod
-    def of(cls, file: CorrectionsFile, after: int, most: int) -> CorrectionList:
-        """Those after a number."""
-        left = [each for each in file.corrections if each.number > after]
-        found = [Noted.of(each, file.marks.get(each.number)) for each in left[:most]]
-        return cls(found, found[-1].number if len(left) > most else None)
 
 
 class _Place(msgspec.Struct, frozen=True, gc=False):

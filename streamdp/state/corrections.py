@@ -61,7 +61,26 @@ class CorrectionError(StreamdpError):
     """
 
 
-class Correction(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+class Wanted(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+    """A correction that somebody wants: what each names is said in docs/stories.md."""
+
+    what: What
+    stories: tuple[int, ...] = ()
+    ids: tuple[str | int, ...] = ()
+    seqs: tuple[int, ...] = ()
+    title: str | None = None
+    hole: int | None = None
+    value: str | None = None
+    undone: int | None = None
+    who: str = ""
+
+    def correction(self, who: str = "") -> Correction:
+        """The correction, of ``who`` where it names nobody. Raises ValueError where it says nothing."""
+        made = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        return Correction(**msgspec.structs.asdict(self) | {"who": self.who or who}, when=made)
+
+
+class Correction(Wanted, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
     """What somebody says of stories.
 
     Parameters
@@ -93,16 +112,7 @@ class Correction(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, 
     move seq:3 7 --seq 3
     """
 
-    what: What
-    stories: tuple[int, ...] = ()
-    ids: tuple[str | int, ...] = ()
-    seqs: tuple[int, ...] = ()
-    title: str | None = None
-    hole: int | None = None
-    value: str | None = None
-    undone: int | None = None
     number: int = 0
-    who: str = ""
     when: str = ""
 
     def __post_init__(self) -> None:
@@ -154,6 +164,24 @@ class Correction(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, 
         return " ".join([self.what, *named, *([self.title] if self.title else [])])
 
 
+class Noted(Correction, frozen=True, omit_defaults=False):
+    """A correction; ``at`` is how many records came before it, null where it was not applied yet."""
+
+    at: int | None = None
+
+    @classmethod
+    def of(cls, correction: Correction, at: int | None = None) -> Noted:
+        """A correction, with where it was applied."""
+        return cls(**msgspec.structs.asdict(correction), at=at)
+
+
+class CorrectionList(msgspec.Struct, frozen=True):
+    """Some corrections, in order; ``next`` is what ``after`` is for the rest, null where there is none."""
+
+    corrections: list[Noted]
+    next: int | None
+
+
 class Mark(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """At which position a correction was applied: so many records came before it."""
 
@@ -200,9 +228,16 @@ class CorrectionsFile:
         self.heard: dict[str, Any] | None = None
         """How far a topic of corrections had been read, at the last that came from it."""
 
-    def changed(self) -> bool:
-        """Whether there is more in it than was read last."""
-        return self._seen != self._look()
+    def look(self) -> None:
+        """Read it, if there is more in it than was read last."""
+        if self._seen != self._look():
+            self.read()
+
+    def noted(self, after: int, most: int) -> CorrectionList:
+        """Some of those after a number, with where each was applied."""
+        left = [each for each in self.corrections if each.number > after]
+        found = [Noted.of(each, self.marks.get(each.number)) for each in left[:most]]
+        return CorrectionList(found, found[-1].number if len(left) > most else None)
 
     def _look(self) -> object:
         try:
@@ -316,25 +351,3 @@ class CorrectionsFile:
             raise CorrectionError(f"{self.path}: is full ({MOST_BYTES >> 20} MiB)", Exit.CANNOT_CREATE)
         file.write(data)
         self._add(data)
-
-
-def now() -> str:
-    """When a correction is made."""
-    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
-class Wanted(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A correction that somebody wants: what each names is said in docs/stories.md."""
-
-    what: What
-    stories: tuple[int, ...] = ()
-    ids: tuple[str | int, ...] = ()
-    seqs: tuple[int, ...] = ()
-    title: str | None = None
-    undone: int | None = None
-    who: str = ""
-
-    def correction(self, who: str = "") -> Correction:
-        """The correction, of ``who`` where it names nobody. Raises ValueError where it says nothing."""
-        said = msgspec.structs.asdict(self) | {"who": self.who or who}
-        return Correction(**said, when=now())

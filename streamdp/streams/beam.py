@@ -212,12 +212,12 @@ class BeamStream(Stream):
 
     def constrain(self, correction: Correction, answers: Answers | None) -> None:
         """Hold what a correction says of records; without ``answers`` only see whether it could be."""
-        from streamdp.streams.constraints import hold  # which needs much of the offline passes
+        from streamdp.streams.constraints import hold, learn_classes  # which needs much of the offline passes
 
         stream = self.refinable()
         outputs = hold(stream, self.corrections, self.announcer, correction, self.with_events)
         if stream is not None and answers is not None:
-            self.announcer.learn_of(correction)
+            learn_classes(self.announcer, correction)
             self._revise(stream.search, outputs, answers)
 
     def _revise(self, search: BeamSearch, outputs: Iterable[Output], answers: Answers) -> None:

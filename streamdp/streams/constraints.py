@@ -23,6 +23,7 @@ from streamdp.beam.looks.review import by_label, run_looks
 from streamdp.beam.search import BeamSearch
 from streamdp.offline.adopt import Proposal, nats_of
 from streamdp.offline.task import Stream
+from streamdp.records import Assignment
 from streamdp.state.corrections import Correction
 from streamdp.streams.corrections import Corrections, Held, Side, newest_labels, refused
 
@@ -251,13 +252,34 @@ def hold(
     search = stream.search
     known = Known.of(search, stream.held.labels, stream.since)
     corrections.follow(known.first, known.labels)
-    records = announcer.numbers_of(correction)
+    records = numbers_of(announcer.undecided, correction)
     if -1 in records:
         missing = correction.ids[records.index(-1)]
         raise refused(f"no record of id {missing!r} has an open answer: name it by its number (--seq, seqs)")
     sides, outputs = _constrain(stream, corrections, correction, known, records, with_events=with_events)
     corrections.begin(correction, sides)
     return _followed(search, corrections, announcer, outputs)
+
+
+def numbers_of(held: dict[int, Assignment], correction: Correction) -> list[int]:
+    """The numbers of the records that a correction names; -1 for an id without an open answer."""
+    open_now = {str(answer.id): seq for seq, answer in reversed(held.items()) if answer.id is not None}
+    return [*(open_now.get(str(name), -1) for name in correction.ids), *correction.seqs]
+
+
+def learn_classes(announcer: Announcer, correction: Correction) -> None:
+    """Take from a correction, before it is carried out, of which class some records are."""
+    what, (label, *_) = correction.what, correction.stories
+    if what not in ("move", "split", "pin"):
+        return
+    held, told = announcer.undecided, announcer.ledger.confidence
+    if what == "pin":
+        seqs = {seq for seq, answer in held.items() if answer.cluster == label}
+    else:
+        seqs = set(numbers_of(held, correction))
+    name = f"split {correction.number}" if what == "split" else told.class_of(label)
+    for seq in sorted(seqs & held.keys()):
+        told.learn(seq, held[seq].cluster, held[seq].probability, name, correction.number)
 
 
 def _followed(

@@ -19,6 +19,8 @@ from streamdp.beam.search import BeamSearch
 from streamdp.errors import Exit
 from streamdp.kernels.packed import pack, unpack
 from streamdp.kernels.sound import require, within
+from streamdp.lines.closing import Rule
+from streamdp.lines.scan import MOST as MOST_TOKENS
 from streamdp.records import RENAMED, TITLED, Event
 from streamdp.state.corrections import Correction, CorrectionError
 
@@ -49,10 +51,11 @@ class Side(msgspec.Struct, gc=False):
 
 
 class Held(msgspec.Struct, gc=False):
-    """A correction in force. The sides of a constraint are kept apart."""
+    """A correction in force: the sides of a constraint are kept apart, a ``rule`` closes templates."""
 
     correction: Correction
     sides: list[Side] = []
+    rule: Rule | None = None
 
     def broken_by(self, first: int, labels: np.ndarray) -> bool:
         """Whether the records from number ``first`` on must not have these labels."""
@@ -128,12 +131,17 @@ class Corrections:
                 return held
         return None
 
-    def begin(self, correction: Correction, sides: Sequence[Side] = ()) -> None:
+    @property
+    def rules(self) -> dict[int, Rule]:
+        """What closes templates, by the numbers of the corrections."""
+        return {number: held.rule for number, held in self.held.items() if held.rule is not None}
+
+    def begin(self, correction: Correction, sides: Sequence[Side] = (), rule: Rule | None = None) -> None:
         """Let a correction be in force. Raises CorrectionError."""
         records = sum(len(side.seqs) for held in self.held.values() for side in held.sides)
         if len(self.held) == MOST or records + sum(len(side.seqs) for side in sides) > MOST_RECORDS:
             raise refused("there are too many in force: undo some first")
-        self.held[correction.number] = Held(correction, [*sides])
+        self.held[correction.number] = Held(correction, [*sides], rule)
         self._know()
 
     def end(self, number: int) -> Held:
@@ -206,7 +214,8 @@ class Corrections:
         held = list(self.held.values())
         sides = [[[s.together, pack(s.seqs), pack(s.labels), s.older] for s in h.sides] for h in held]
         made = [msgspec.to_builtins(h.correction) for h in held]
-        return {"taken": self.taken, "held": made, "sides": sides, "blank": self.blank.dump()}
+        rules = [None if h.rule is None else [*h.rule] for h in held]
+        return {"taken": self.taken, "held": made, "sides": sides, "rules": rules, "blank": self.blank.dump()}
 
     def load(self, stored: dict[str, Any] | None) -> None:
         """The inverse of :meth:`dump`. Raises UnsoundError."""
@@ -215,7 +224,8 @@ class Corrections:
         self.taken = stored["taken"]
         self.blank.load(stored["blank"])
         require(type(self.taken) is int and self.taken >= 0, "the number of corrections is out of range")
-        for correction, sides in zip(stored["held"], stored["sides"], strict=True):
+        columns = (stored[name] for name in ("held", "sides", "rules"))
+        for correction, sides, rule in zip(*columns, strict=True):
             found = [Side(bool(together), unpack(a), unpack(b), older) for together, a, b, older in sides]
             for side in found:
                 require(side.seqs.dtype == side.labels.dtype == np.int64, "a constraint of another type")
@@ -225,7 +235,7 @@ class Corrections:
                 require((np.diff(side.seqs) > 0).all(), "the records of a constraint are out of order")
                 require(all(type(label) is int for label in side.older), "a constraint on no story")
             made = msgspec.convert(correction, Correction)
-            self.held[made.number] = Held(made, found)
+            self.held[made.number] = Held(made, found, None if rule is None else _sound_rule(*rule))
         self._know()
 
     def check(self, seq: int, minted: int) -> None:
@@ -236,6 +246,14 @@ class Corrections:
                 within(side.seqs, 0, seq, "a record of a constraint")
                 within(side.labels, 0, minted, "a label of a constraint")
                 require(all(0 <= label < minted for label in side.older), "a label of a constraint")
+
+
+def _sound_rule(shape: Any, place: Any, value: Any) -> Rule:
+    """A rule that was stored. Raises UnsoundError."""
+    require(type(place) is int and 0 <= place < len(shape) <= MOST_TOKENS, "a rule on no place")
+    known = all(token is None or (type(token) is bytes and token) for token in shape)
+    require(known and (value is None or type(value) is bytes), "a rule of another type")
+    return Rule(tuple(shape), place, value)
 
 
 def newest_labels(search: BeamSearch, retained: np.ndarray) -> tuple[int, np.ndarray]:

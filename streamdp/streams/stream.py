@@ -106,7 +106,9 @@ class Stream(ABC):
         if correction.what in ("rename", "mute"):
             self._declare(correction)
         elif correction.what == "undo":
-            correction = self.lift(correction.undone or 0, check=answers is None)
+            correction = self.corrections.end(correction.undone or 0).correction
+            if answers is not None:
+                self.lift(correction)
         else:
             since = len(answers.events) if answers is not None else 0
             self.constrain(correction, answers)
@@ -177,15 +179,9 @@ class Stream(ABC):
         """
         raise refused(f"{correction.what} is for texts, vectors and categories, not for templates")
 
-    def lift(self, number: int, *, check: bool) -> Correction:
-        """Let a correction be no longer in force; which it is. Raises CorrectionError.
-
-        ``check``: only see whether it could be lifted.
-        """
-        lifted = self.corrections.end(number).correction
-        if not check:
-            self.announcer.ledger.confidence.lift(number)
-        return lifted
+    def lift(self, correction: Correction) -> None:
+        """A correction is no longer in force."""
+        self.announcer.ledger.confidence.lift(correction.number)
 
     def _correct_due(self, answers: Answers) -> None:
         """Apply the corrections whose position has come."""

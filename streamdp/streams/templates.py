@@ -33,9 +33,10 @@ from streamdp.settings import Settings
 from streamdp.settings.assemble import template_bounds, template_masks, template_terms
 from streamdp.state.corrections import Correction
 from streamdp.state.sound import check_labelled
+from streamdp.streams.corrections import refused
 from streamdp.streams.intake import left_of
 from streamdp.streams.readings import Readings, alive, label_of
-from streamdp.streams.rules import read_rules, rule_of
+from streamdp.streams.rules import rule_of
 from streamdp.streams.stream import Stream
 from streamdp.streams.telling import Telling
 
@@ -64,7 +65,6 @@ class TemplateStream(Stream):
         )
         self._rates = Rates(SECONDS if settings.rate_window is None else settings.rate_window)
         self.readings = Readings(self.masks)
-        self._rules: dict[int, Rule] = {}
 
     @property
     def seq(self) -> int:
@@ -232,12 +232,11 @@ class TemplateStream(Stream):
         """Merge two templates, or close a hole of one: from the next line on. Raises CorrectionError."""
         if correction.what not in ("merge", "split", "close"):
             super().constrain(correction, answers)
-        merge, clusters = correction.what == "merge", self.lines.state.clusters
-        rule = None if merge else rule_of(self.lines.state, correction, self._rules)
-        self.corrections.begin(correction)
+        held, clusters = self.corrections, self.lines.state.clusters
+        rule = None if correction.what == "merge" else self._rule_of(correction)
+        held.begin(correction, rule=rule)
         if answers is not None and rule is not None:
-            self._rules[correction.number] = rule
-            self.lines.close([*self._rules.values()])
+            self.lines.close([*held.rules.values()])
             self._rates.forget(np.array(correction.stories))
         elif answers is not None:
             older, younger = sorted(correction.stories)
@@ -246,15 +245,24 @@ class TemplateStream(Stream):
             said = events if self.with_events else None
             self._one_label(younger, older, self.seq - 1, time, answers.lines, said)
 
-    def lift(self, number: int, *, check: bool) -> Correction:
+    def _rule_of(self, correction: Correction) -> Rule:
+        """What a correction closes. Raises CorrectionError."""
+        (label,), nth = correction.stories, correction.hole or 0
+        if not nth:
+            raise refused(f"split a template by a value: split {label} hole 2 VALUE, or close {label} hole 2")
+        try:
+            return rule_of(self.lines.state, label, nth, correction.value, self.corrections.rules)
+        except ValueError as error:
+            raise refused(str(error)) from None
+
+    def lift(self, correction: Correction) -> None:
         """Lines go where they went before it; those of templates that are merged only if both live."""
-        lifted, rows = super().lift(number, check=check), self.lines.state.clusters
-        if not check and lifted.what in ("split", "close"):
-            self._rules.pop(number, None)
-            self.lines.close([*self._rules.values()])
-        elif not check and lifted.what == "merge" and rows["alive"][[*lifted.stories]].all():
-            rows["older"][max(lifted.stories)] = max(lifted.stories)
-        return lifted
+        super().lift(correction)
+        rows, stories = self.lines.state.clusters, [*correction.stories]
+        if correction.what in ("split", "close"):
+            self.lines.close([*self.corrections.rules.values()])
+        elif correction.what == "merge" and rows["alive"][stories].all():
+            rows["older"][max(stories)] = max(stories)
 
     def _retire(self, seq: int, time: float | None, events: list[Event] | None) -> None:
         """Labels are gone: report it, and let go of what was held for their templates."""
@@ -369,8 +377,7 @@ class TemplateStream(Stream):
         stored = {name: pack(array) for name, array in self.lines.dump().items()}
         pieces = list(self.readings.pieces.items())
         templates = {"stream": stored, "pieces": pieces, "rates": self._rates.dump()}
-        closed = [[number, *rule] for number, rule in self._rules.items()]
-        return {"templates": templates | {"history": self.lines.history.dump(), "closed": closed}}
+        return {"templates": templates | {"history": self.lines.history.dump()}}
 
     def load(self, stored: dict[str, Any]) -> None:
         """The inverse of :meth:`dump`. Raises UnsoundError where what was stored does not go together."""
@@ -379,8 +386,7 @@ class TemplateStream(Stream):
         self.lines = LineStream.load(
             self.lines.terms, arrays, self.lines.bounds, self.masks, self.lines.split
         )
-        self._rules = read_rules(templates["closed"])
-        self.lines.close([*self._rules.values()])
+        self.lines.close([*self.corrections.rules.values()])
         self.lines.history.load(templates["history"], len(arrays["clusters"]))
         self._rates.load(templates["rates"], len(arrays["clusters"]))
         self.readings.pieces = dict(templates["pieces"])

@@ -24,7 +24,7 @@ from streamdp.records.columns import Columns
 from streamdp_connectors.protocol import FullError, SinkError
 from streamdp_connectors.store.carrier import Carrier
 from streamdp_connectors.store.schema import check, open_store
-from streamdp_connectors.store.tables import Bounds, Corrected, Revision, Row, Tables
+from streamdp_connectors.store.tables import Bounds, Revision, Row, Tables
 
 TRIM_EVERY = 20_000
 """Records between two removals of what is beyond the bounds, at most."""
@@ -122,7 +122,7 @@ class StoreSink:
         self._revisions: list[Revision] = []
         self._events: list[tuple[Event, int]] = []
         self._marks: list[tuple[int, str]] = []
-        self._corrected: list[Corrected] = []
+        self._further: list[tuple[str, Mapping[str, Any]]] = []
         self._lines = self._happened = self._marked = self._since_trim = 0
         self._needed: deque[int] = deque(maxlen=SNAPSHOTS)
         self._ending = False
@@ -283,9 +283,9 @@ class StoreSink:
             else:
                 self._events.append((event, self._happened))
 
-    def corrected(self, correction: Corrected) -> None:
-        """Take in what somebody has corrected by hand."""
-        self._corrected.append(correction)
+    def put(self, table: str, row: Mapping[str, Any]) -> None:
+        """Take in a row of another table than those of answers and events."""
+        self._further.append((table, row))
 
     def _rows_of(self, fresh: AnswerRows) -> list[Row]:
         """The rows of records that are answered for the first time, in order."""
@@ -313,11 +313,11 @@ class StoreSink:
 
         On a full disk that is FullError: all of it is held, and may be flushed again.
         """
-        if self._rows or self._revisions or self._events or self._marks or self._corrected:
+        if self._rows or self._revisions or self._events or self._marks or self._further:
             self._transact(self._write_all)
             self._since_trim += len(self._rows)
             self._rows, self._revisions, self._events, self._marks = [], [], [], []
-            self._corrected = []
+            self._further = []
         if self._since_trim >= self._trim_every and not self._ending:
             self._trim()
         if sync:
@@ -339,7 +339,8 @@ class StoreSink:
         self._tables.add(self._rows, self._revisions)
         for event, number in self._events:
             self._tables.tell(event, number)
-        self._tables.correct(self._corrected)
+        for table, row in self._further:
+            self._tables.put(table, row)
         counted = (self._lines, "lines"), (self._happened, "events")
         run("UPDATE meta SET value = max(value, ?) WHERE name = ?", counted)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -37,21 +37,6 @@ label, probability, novelty, revision, template."""
 
 Revision = tuple[int, int, int, float, str | None]
 """A later answer to a record: seq, revision, label, probability, template."""
-
-
-class Corrected(NamedTuple):
-    """A row of ``corrections``, in the order of its columns; see the schema."""
-
-    number: int
-    what: str
-    stories: str
-    records: str
-    title: str | None
-    undone: int | None
-    who: str
-    made: str
-    seq: int
-    refused: str | None
 
 
 class Bounds(NamedTuple):
@@ -139,10 +124,10 @@ class Tables:
                 _count(counts, label, seq, time)
         return left
 
-    def correct(self, corrections: Sequence[Corrected]) -> None:
-        """Add what was corrected by hand; one that comes again, in a replay, is the same row."""
-        places = ", ".join("?" * len(Corrected._fields))
-        self._store.executemany(f"INSERT OR REPLACE INTO corrections VALUES ({places})", corrections)  # noqa: S608
+    def put(self, table: str, row: Mapping[str, Any]) -> None:
+        """Add a row; one that comes again, in a replay, is the same row."""
+        names, places = ", ".join(row), ", ".join(f":{name}" for name in row)
+        self._store.execute(f"INSERT OR REPLACE INTO {table} ({names}) VALUES ({places})", row)  # noqa: S608
 
     def tell(self, event: Event, number: int) -> None:
         """Add an event, and what it says of its story."""

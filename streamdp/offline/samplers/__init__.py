@@ -34,14 +34,14 @@ class Method(NamedTuple):
     climb_alone: bool = False
     """Whether the others wait for the second half."""
 
-    def moves(self, prior: Prior, *, corrected: bool = False) -> list[Move]:
+    def moves(self, prior: Prior, *, bound: bool = False) -> list[Move]:
         """Those that draw; where none serves the prior, the first, which says so.
 
-        ``corrected``: those that leave alone what is fixed by hand. ValueError where there are none.
+        ``bound``: those that leave alone what is fixed by hand. ValueError where there are none.
         """
         made = self.draw()
         found = [move for move in made if move.serves(prior)] or [made[0]]
-        if corrected and not (found := [move for move in found if move.holds]):
+        if bound and not (found := [move for move in found if move.holds]):
             raise ValueError(f"{type(made[0]).__name__} moves what corrections hold: take hybrid or gibbs")
         return [*found]
 

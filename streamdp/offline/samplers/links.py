@@ -240,7 +240,7 @@ def links_of(chain: Chain) -> Links:
     prior, n, weight = chain.prior, chain.size, chain.link_weights()
     decay, concentration = WindowTerms(1.0), 0.0
     position, reach = np.zeros(0), np.zeros(n, np.int64)
-    fixed = np.zeros(chain.size if chain.corrected else 0, np.int64)
+    fixed = np.zeros(chain.size if chain.bound else 0, np.int64)
     if len(fixed):
         fixed[chain.fixed] = 1
     if (linked := by_distance(prior)) is None:

@@ -1,0 +1,107 @@
+"""Corrections by hand over HTTP: listed, and taken for the stream; from the page, and from programs."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+from typing import Any
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+
+from streamdp.errors import Exit
+from streamdp.page.errors import AskError, Asks, allow, as_json, integer, json_of, kind_of
+from streamdp.page.guard import Allowance
+from streamdp.state.corrections import CorrectionError, CorrectionsFile, Noted, Wanted
+
+TAKEN = 20.0, 2.0
+"""Corrections that are taken at once, and in a second in the long run."""
+
+LISTED = 200
+"""Corrections that a page lists: the latest."""
+
+CLOSED = "this page does not correct: begin the run with --page-corrections"
+
+_encode = msgspec.json.Encoder().encode
+
+
+class Correcting:
+    """The answers about corrections of the state that the view names; the view's ``give`` takes them."""
+
+    def __init__(self, api: Asks) -> None:
+        self._api, self._one = api, asyncio.Lock()
+        self._of_page, self._of_programs = Allowance(*TAKEN), Allowance(*TAKEN)
+        self._file: CorrectionsFile | None = None
+
+    async def show(self, request: Request) -> Response:
+        """The latest, the latest first, for the page."""
+        view, file = self._api.view, await self._read()
+        found = file.noted(max(file.last - LISTED, 0), LISTED).corrections
+        rows = [{**row_of(each), "in_force": each.number in view.in_force} for each in reversed(found)]
+        allowed = view.give is not None
+        return as_json(_encode({"allowed": allowed, "why": "" if allowed else CLOSED, "corrections": rows}))
+
+    async def take(self, request: Request) -> Response:
+        """One more, which somebody has made on the page."""
+        if self._api.view.give is None:
+            raise AskError(403, CLOSED)
+        wanted, large = 'send {"what": "...", "stories": [...]}', "a correction that long is none"
+        asked = await json_of(request, Wanted, wanted, self._of_page, large)
+        return as_json(_encode(row_of(await self._given(asked, "page", 400))))
+
+    async def list(self, request: Request) -> Response:
+        """Some, in order, for programs."""
+        after, most = integer(request, "after", 0, 0, 10**12), integer(request, "limit", 100, 1, 1000)
+        return as_json(_encode((await self._read()).noted(after, most)))
+
+    async def take_sent(self, body: bytes, request: Request) -> Response:
+        """One more, which a program has sent."""
+        if kind_of(request) != "application/json":
+            raise AskError(415, 'send JSON: {"what": "rename", "stories": [7], "title": "..."}')
+        try:
+            sent = msgspec.json.decode(body, type=Wanted)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            raise AskError(400, f"this is no correction: {error}") from None
+        return as_json(_encode(await self._given(sent, "", 422, self._of_programs)))
+
+    async def _given(self, sent: Wanted, who: str, wrong: int, allowance: Allowance | None = None) -> Noted:
+        """What the stream makes of a correction: with its number, and where it was applied."""
+        try:
+            correction = sent.correction(who)
+        except ValueError as error:
+            raise AskError(wrong, str(error)) from None
+        if allowance is not None:
+            allow(allowance, "corrections")
+        give = self._api.view.give
+        if give is None:
+            raise AskError(403, CLOSED)
+        try:
+            made = await self._api.ask(lambda engine: give(engine, correction))
+        except CorrectionError as error:
+            if error.exit_code != Exit.USAGE:
+                raise _unusable(error) from None
+            raise AskError(409, error.message) from None
+        return Noted.of(made, (await self._read()).marks.get(made.number))
+
+    async def _read(self) -> CorrectionsFile:
+        """All that there are by now."""
+        file = self._file = self._file or CorrectionsFile(self._api.view.state or "")
+        async with self._one:
+            try:
+                await asyncio.to_thread(file.look)
+            except CorrectionError as error:
+                raise _unusable(error) from None
+        return file
+
+
+def _unusable(error: CorrectionError) -> AskError:
+    """The file of corrections cannot be read or written."""
+    full = getattr(error.__cause__, "errno", None) in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+    return AskError(507 if full else 503, error.message, 5.0)
+
+
+def row_of(noted: Noted) -> dict[str, Any]:
+    """A correction as pages get it."""
+    few = {"ids": noted.ids[:20], "seqs": noted.seqs[:20], "told": str(noted)}
+    return {**msgspec.to_builtins(noted), **few}
