@@ -117,7 +117,8 @@ def test_a_table_has_the_columns_of_its_positions(tmp_path: Path, installed: dic
     ("arguments", "code", "said"),
     [
         (["shelv:///news"], 64, "no source for shelv:// (there are gone://, nothing://, shelf://, did you"),
-        (["file:///news"], 64, "there is no source for file:// (there are gone://"),
+        (["file:///news"], 64, "there is no source for file:// (name the file itself)"),
+        (["kafka://host/news"], 64, "there is no source for kafka:// (a topic is --topic NAME)"),
         (["gone:///x"], 78, "gone:///x: the source shelves_that_are_gone:Source does not load: No module"),
         (["nothing:///bad"], 64, "nothing:///bad: no shelf is called so"),
         (["nothing:///x"], 78, "what shelves:Neither opens is no source: it lacks at_end, read, positions"),

@@ -1,4 +1,4 @@
-"""Sources and sinks by kind: our own, and by the scheme of an address those of installed packages."""
+"""Sources and sinks: our own by name, and by the scheme of an address those of installed packages."""
 
 from __future__ import annotations
 
@@ -30,40 +30,47 @@ def _found(group: str) -> dict[str, EntryPoint]:
     return {each.name: each for each in entry_points(group=group)} | own
 
 
-def source_of(kind: str, request: SourceRequest) -> Source:
+def source_of(name: str, request: SourceRequest) -> Source:
     """Open a source. Raises ConfigError, or SourceError."""
-    source: Source = _opened(SOURCES, kind, request, Source)
+    source: Source = _opened(SOURCES, name, request, Source)
     return source
 
 
-def sink_of(kind: str, request: SinkRequest) -> Sink[Any]:
+def sink_of(name: str, request: SinkRequest) -> Sink[Any]:
     """Open a sink. Raises ConfigError, or SinkError."""
-    sink: Sink[Any] = _opened(SINKS, kind, request, Sink)
+    sink: Sink[Any] = _opened(SINKS, name, request, Sink)
     return sink
 
 
-def _opened(group: str, kind: str, request: SourceRequest | SinkRequest, contract: Any) -> Any:
+def _opened(group: str, name: str, request: SourceRequest | SinkRequest, contract: Any) -> Any:
     what, found = contract.__name__.lower(), _found(group)
     if scheme_of(request.address) is None:
-        return found[kind].load()(request)
-    if kind not in found or kind in _OWN[group]:
-        others = sorted({*found} - {*_OWN[group]})
-        here = (
-            f"there are {', '.join(f'{name}://' for name in others)}" if others else "no package brings one"
-        )
-        near = nearest(kind, others)
-        raise ConfigError(f"there is no {what} for {kind}:// ({here}{near})", Exit.USAGE)
-    where, place = without_password(request.address), found[kind].value
+        return found[name].load()(request)
+    if name not in found or name in _OWN[group]:
+        raise ConfigError(f"there is no {what} for {name}:// ({_others(name, group)})", Exit.USAGE)
+    where, place = without_password(request.address), found[name].value
     try:
-        opened = found[kind].load()(request)
+        made = found[name].load()
     except (ImportError, AttributeError) as error:
         raise ConfigError(f"{where}: the {what} {place} does not load: {error}") from None
-    except (ValueError, OSError) as error:
+    try:
+        opened = made(request)
+    except (ImportError, ValueError, OSError) as error:
         raise ConfigError(f"{where}: {error}", Exit.USAGE) from None
     if not isinstance(opened, contract):
-        lacking = [name for name in _members(contract) if not hasattr(opened, name)]
+        lacking = [each for each in _members(contract) if not hasattr(opened, each)]
         raise ConfigError(f"{where}: what {place} opens is no {what}: it lacks {', '.join(lacking)}")
     return opened
+
+
+def _others(scheme: str, group: str) -> str:
+    """What there is instead of a scheme."""
+    if scheme in ("file", "kafka"):
+        topic = "--topic NAME" if group == SOURCES else "--output-topic NAME"
+        return "name the file itself" if scheme == "file" else f"a topic is {topic}"
+    others = sorted({*_found(group)} - {*_OWN[group]})
+    here = ", ".join(f"{name}://" for name in others)
+    return f"there are {here}{nearest(scheme, others)}" if others else "no package brings one"
 
 
 def _members(contract: Any) -> list[str]:

@@ -190,8 +190,8 @@ class Broker(NamedTuple):
         common = {key: value for key, value in _COMMON.items() if key in client.DEFAULT_CONFIG}
         settings = {**common, **defaults, **chosen, **fixed, "bootstrap_servers": bootstrap.split(",")}
         deadline = time.monotonic() + self.timeout
-        reported = False
-        while True:
+
+        def opened() -> Any:
             left = deadline - time.monotonic()
             try:
                 trouble = unreachable_server(bootstrap)
@@ -203,13 +203,10 @@ class Broker(NamedTuple):
                 trouble = self._trouble(error)
             except (ValueError, TypeError, AssertionError, OSError) as error:
                 raise failure(f"cannot set up Kafka at {bootstrap}: {one_line(error)}", Exit.USAGE) from None
-            if not trouble.passing or time.monotonic() + _PAUSE >= deadline:
-                gone = failure(trouble.message, Exit.UNAVAILABLE)
-                raise passing(gone) if trouble.passing else gone
-            if not reported and self.timeout > _SILENT:
-                reported = True
-                _log.warning("%s; trying for %g s", trouble.message, self.timeout)
-            time.sleep(_PAUSE)
+            gone = failure(trouble.message, Exit.UNAVAILABLE)
+            raise passing(gone) if trouble.passing else gone
+
+        return patiently(opened, self.timeout)
 
     def _trouble(self, error: Exception) -> Trouble:
         """Why a client could not be opened, though somebody listens."""
