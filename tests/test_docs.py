@@ -104,9 +104,9 @@ def test_a_page_that_promises_something_else_is_noticed(tmp_path: Path) -> None:
             list(failures(str(page), tmp_path))
 
 
-def test_a_family_and_a_prior_as_the_map_shows_them(tmp_path: Path) -> None:
+def test_a_family_and_a_prior_as_the_page_shows_them(tmp_path: Path) -> None:
     family, prior = re.findall(
-        r"```python\n(.*?)```", (ROOT / "docs" / "architecture.md").read_text("utf-8"), re.DOTALL
+        r"```python\n(.*?)```", (ROOT / "docs" / "extending.md").read_text("utf-8"), re.DOTALL
     )
     (tmp_path / "waits.py").write_text(family)
     (tmp_path / "saturating.py").write_text(prior)
