@@ -43,7 +43,8 @@ def new_clusters(likelihood: Likelihood) -> Clusters:
     if likelihood.vector is not None:
         empty, coarse = likelihood.vector.empty_row(), 0 if likelihood.sparse else likelihood.vector.coarse
         sizes = {**SIZES, "width": len(empty), "coarse": coarse}
-        rows = made(VectorClusters, sizes, empty=empty, block=np.tile(empty, (SLOTS, 1)))
+        dimension = np.array([likelihood.vector.dimension])
+        rows = made(VectorClusters, sizes, empty=empty, block=np.tile(empty, (SLOTS, 1)), dimension=dimension)
     return Clusters(bag, rows)
 
 

@@ -40,6 +40,11 @@ class Product(Likelihood):
 
     sparse = True
 
+    def __post_init__(self) -> None:
+        """Refuse a family whose row could be taken for a vector."""
+        if self.vectors.width == self.vectors.dimension:
+            raise ValueError("beside words, a row of the vectors' family must not be as long as a vector")
+
     @property
     def bag(self) -> BagFamily:
         """That of the words, or fields."""

@@ -20,7 +20,7 @@ from streamdp.beam.step.candidates import offer_slot
 from streamdp.beam.step.clusters import clear
 from streamdp.beam.step.evidence import may_found
 from streamdp.kernels.jit import kernel
-from streamdp.kernels.rows import of, reals
+from streamdp.kernels.rows import ints, of, reals
 from streamdp.likelihoods.vectors import (
     Asked,
     Rows,
@@ -45,6 +45,7 @@ class VectorClusters(NamedTuple):
     block: Annotated[np.ndarray, reals("slots", "width")]
     empty: Annotated[np.ndarray, reals("width")]  # of a cluster without records
     coarse: Annotated[np.ndarray, of(np.float32, "slots", "coarse")]  # what the family looks at first
+    dimension: Annotated[np.ndarray, ints(1)]  # of a vector; a record of another is a row
 
 
 BEYOND = 50.0
@@ -88,7 +89,7 @@ def _join(rows: VectorClusters, family: Any, scores: Scores, slot: int, record: 
     row, x = rows.block[slot], record.x
     if not has_vector(x):
         return
-    if x.shape[0] < row.shape[0]:
+    if x.shape[0] == rows.dimension[0]:
         add(family, row, x, own(family, x))
     else:
         merge(family, row, x)
@@ -182,9 +183,11 @@ def _offer_all(bag: Any, model: Model, state: State, scores: Scores, choice: Cho
 
 
 @kernel
-def _log_predictive(family: Any, row: np.ndarray, x: np.ndarray, union: np.ndarray) -> float:
+def _log_predictive(
+    rows: VectorClusters, family: Any, row: np.ndarray, x: np.ndarray, union: np.ndarray
+) -> float:
     """log H(x | S) of a vector, or of all vectors of a row, given those of another row."""
-    if x.shape[0] < union.shape[0]:
+    if x.shape[0] == rows.dimension[0]:
         return predictive(family, row, x, own(family, x))
     return log_marginal_of_both(family, row, x, union) - log_marginal(family, row)
 
@@ -203,7 +206,7 @@ def _sum_up(
     known, union, tick, met = has_vector(x), scores.product, scores.words.counters.tick, 0
     new = words.log_ratio[0]
     if known:
-        new += _log_predictive(family, rows.empty, x, union)
+        new += _log_predictive(rows, family, rows.empty, x, union)
     for slot in range(pool.counters.high):
         c, cell = bag.sizes.of[slot], words.cells[slot]
         scores.value[slot] = -np.inf
@@ -213,7 +216,7 @@ def _sum_up(
         if is_touched(cell.mark, tick):
             log_value = words.partial[c] + words.log_gain[slot] + math.log(cell.gain / cell.loss)
         if known:
-            log_value += _log_predictive(family, rows.block[slot], x, union)
+            log_value += _log_predictive(rows, family, rows.block[slot], x, union)
         scores.value[slot] = log_value
         cell.mark, cell.gain = tick << SHARED, 1.0
         words.touched[met] = slot
