@@ -135,8 +135,6 @@ def test_splits_and_mergers(family: str, splitter: str) -> None:
     prior = NAMES[(FAMILIES.index(family) + list(SPLITTERS).index(splitter)) % 3]
     move = SPLITTERS[splitter]()
     assert agreement(family, prior, [move]) > LEAST
-    assert isinstance(move, SplitMerge)
-    assert all(0.0 < share < 1.0 for share in move.acceptance.values())
 
 
 @pytest.mark.parametrize(
@@ -489,9 +487,9 @@ def test_finds_clusters_taken_for_numbered_ones(form: Any, prior: str) -> None:
 
 def test_finds_a_weight_of_a_run_that_follows_the_clusters() -> None:
     class Following(Permutation):
-        def __call__(self, chain: Chain) -> int:
+        def __call__(self, chain: Chain) -> None:
             self.expansion, self.proposed, self._seen = None, 0, 0
-            return super().__call__(chain)
+            super().__call__(chain)
 
     p = agreement("bernoulli", "finite", [Following()], n=5, draws=DRAWS_OF_FIVE, thin=4)
     assert p < PLANTED

@@ -257,11 +257,8 @@ def _same_records(a: Likelihood, b: Likelihood) -> bool:
     return form[0] == form[1]
 
 
-Move: TypeAlias = Callable[[Chain], int]
-"""A round of a Markov chain over clusterings that leaves p(z | x) invariant.
-
-It returns how many records or proposals it went through.
-"""
+Move: TypeAlias = Callable[[Chain], None]
+"""A round of a Markov chain over clusterings that leaves p(z | x) invariant."""
 
 
 class Sampler(ABC):
@@ -282,15 +279,15 @@ class Sampler(ABC):
         """Whether a prior is one of them."""
 
     @abstractmethod
-    def round(self, chain: Chain) -> int:
+    def round(self, chain: Chain) -> None:
         """Do one round."""
 
-    def __call__(self, chain: Chain) -> int:
-        """Do one round; returns how many records or proposals it went through."""
+    def __call__(self, chain: Chain) -> None:
+        """Do one round; ValueError where it is not for the prior."""
         if not self.serves(chain.prior):
             name = type(chain.prior).__name__
             raise ValueError(f"{type(self).__name__} is for {self.needs}, not for {name}{self.instead}")
-        return self.round(chain)
+        self.round(chain)
 
 
 def recount(chains: Sequence[Chain]) -> None:

@@ -79,12 +79,11 @@ class Hyper:
         self.names = None if names is None else tuple(names)
         self.shape, self.rate = shape, rate
 
-    def __call__(self, chain: Chain) -> int:
-        """Draw every parameter once; returns how many."""
+    def __call__(self, chain: Chain) -> None:
+        """Draw every parameter once."""
         chain.need_all_records("drawing hyperparameters")
         rng = chain.generator()
-        names = self.names or default_names(chain)
-        for name in names:
+        for name in self.names or default_names(chain):
             if name == "concentration" and chain.prior.ewens:
                 alpha = west(
                     chain.prior.concentration, chain.clusters, chain.size, self.shape, self.rate, rng
@@ -92,7 +91,6 @@ class Hyper:
                 put(chain, name, alpha)
             else:
                 self._slice(chain, name, rng)
-        return len(names)
 
     def _slice(self, chain: Chain, name: str, rng: np.random.Generator) -> None:
         discount = name in ("discount", "word_discount")

@@ -28,7 +28,6 @@ class Trace:
     clusters: list[int] = field(default_factory=list)
     largest: list[int] = field(default_factory=list)
     seconds: list[float] = field(default_factory=list)
-    records: int = 0
     half: int = 0
 
     def note(self, chain: Chain, seconds: float) -> None:
@@ -46,7 +45,6 @@ class Trace:
             self.clusters + other.clusters,
             self.largest + other.largest,
             self.seconds + [since + s for s in other.seconds],
-            self.records + other.records,
             len(self.seconds),
         )
 
@@ -108,9 +106,10 @@ class Hybrid:
             raise ValueError("there must be at least one move")
         self.moves = list(moves)
 
-    def __call__(self, chain: Chain) -> int:
-        """One round; returns how many records or proposals were gone through."""
-        return sum(move(chain) for move in self.moves)
+    def __call__(self, chain: Chain) -> None:
+        """One round."""
+        for move in self.moves:
+            move(chain)
 
 
 @dataclass(frozen=True)
@@ -196,7 +195,7 @@ def run(
     trace, best = Trace(), Best.of(chain)
     began = working_time()
     for number in itertools.count(1):
-        trace.records += move(chain)
+        move(chain)
         if number % REFRESH == 0:
             chain.refresh()
         if counting:

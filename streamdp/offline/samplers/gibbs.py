@@ -188,10 +188,9 @@ class Gibbs(Sampler):
         """Where a record may move whatever the others do."""
         return prior.exchangeable or by_order(prior) is not None
 
-    def round(self, chain: Chain) -> int:
+    def round(self, chain: Chain) -> None:
         """One sweep over all records that may move."""
         order = np.arange(chain.size)
         if chain.fixed is not None:
             order = np.delete(order, chain.fixed)
         sweep(chain, chain.generator().permutation(order) if self.shuffled else order)
-        return len(order)

@@ -212,7 +212,7 @@ class LinkGibbs(Sampler):
         """Where records link to others."""
         return by_distance(prior) is not None
 
-    def round(self, chain: Chain) -> int:
+    def round(self, chain: Chain) -> None:
         """One sweep over all records."""
         links = links_of(chain)
 
@@ -229,7 +229,6 @@ class LinkGibbs(Sampler):
         chain.lost = links.lost
         chain.sweep(np.arange(chain.size), given)
         chain.settle()
-        return chain.size
 
 
 NOBODY = Held(np.zeros(1, np.int64), np.zeros(0), np.zeros(0))

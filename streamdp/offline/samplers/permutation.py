@@ -109,8 +109,8 @@ class Permutation(Sampler):
         """Where the records may be taken in any order."""
         return prior.exchangeable
 
-    def round(self, chain: Chain) -> int:
-        """One draw of a permutation and of a clustering; returns N."""
+    def round(self, chain: Chain) -> None:
+        """One draw of a permutation and of a clustering."""
         chain.need_all_records("Permutation")
         weights = chain.weights
         assert weights is not None
@@ -136,20 +136,21 @@ class Permutation(Sampler):
         if self.form == "exact":
             exact(program, counts, chain.random)
             self._take(chain)
-            return n
-        if not program.counters.current and not self.climbs:
+        elif not program.counters.current and not self.climbs:
             self.lost += 1
-            return n
-        clusters = backward(program, chain.random)
+        else:
+            self._draw(chain, program, counts, per_run)
+
+    def _draw(self, chain: Chain, program: Program, counts: np.ndarray, per_run: float) -> None:
+        """Draw a clustering by the sums; it may be refused."""
+        before, clusters = chain.clusters, backward(program, chain.random)
         if self.climbs:
             if counts[clusters] > -math.inf:  # a finite mixture has no more components
                 self._climb(chain)
-            return n
-        before = chain.clusters
+            return
         change = counts[clusters] - counts[before] - per_run * (clusters - before)
         if math.log1p(-chain.uniform()) < change:
             self._take(chain)
-        return n
 
     def _expand(self, counts: np.ndarray, clusters: int) -> float:
         """log weight of a run: the slope of log A at the mean K so far, of the CRP log alpha - psi(K + 1)."""

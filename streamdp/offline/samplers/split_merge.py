@@ -13,7 +13,7 @@ from typing import Annotated, NamedTuple
 import numpy as np
 
 from streamdp.kernels.jit import entry, kernel
-from streamdp.kernels.rows import Counters, ints, made, new_counters, one, reals
+from streamdp.kernels.rows import ints, made, reals
 from streamdp.offline.chain import Chain, Sampler
 from streamdp.offline.kernels.allocation import Allocation, enter, is_held, leave, take_slot
 from streamdp.offline.kernels.rng import below, shuffle, uniform
@@ -32,8 +32,6 @@ class Sides(NamedTuple):
     home: Annotated[np.ndarray, ints("records")]  # slot that a member was in
     pair: Annotated[np.ndarray, ints(2)]  # slots of the two sides
     value: Annotated[np.ndarray, reals(2)]
-    counters: Annotated[Counters, one("splits merges splits_taken merges_taken")]
-    """Proposals, and those accepted."""
 
 
 class Case(NamedTuple):
@@ -143,10 +141,8 @@ def _split(case: Case, n: int, j: int, scans: int) -> None:
     n_a, n_b = store.size[a], store.size[b]
     gain = log_h[a] + log_h[b] - together + prior.found[held]
     gain += prior.grown[n_a] + prior.grown[n_b] - prior.grown[n_a + n_b]
-    sides.counters.splits += 1
     if math.log(1.0 - uniform(case.random)) < gain - proposed:
         allocation.counters.joint += gain
-        sides.counters.splits_taken += 1
         return
     _unite(store, allocation, sides, n, j, a)
 
@@ -169,10 +165,8 @@ def _merge(case: Case, n: int, i: int, j: int, scans: int) -> None:
     n_a, n_b = store.size[a], store.size[b]
     gain = sides.value[0] - store.log_h[b] - prior.found[allocation.counters.active - 1]
     gain += prior.grown[n_a + n_b] - prior.grown[n_a] - prior.grown[n_b]
-    sides.counters.merges += 1
     if math.log(1.0 - uniform(case.random)) < gain + back:
         allocation.counters.joint += gain
-        sides.counters.merges_taken += 1
         _unite(store, allocation, sides, n, j, a)
 
 
@@ -192,9 +186,8 @@ def split_merge_moves(case: Case, scans: int, moves: int) -> int:
         members = _collect(allocation, sides, i, j)
         if allocation.labels[i] == allocation.labels[j]:
             _split(case, members, j, scans)
-        elif is_held(allocation, allocation.labels[j]):
-            sides.counters.merges += 1  # frozen records stay: the way back would have to move them
-        else:
+        elif not is_held(allocation, allocation.labels[j]):
+            # frozen records stay: the way back would have to move them
             _merge(case, members, i, j, scans)
     return moves
 
@@ -228,18 +221,17 @@ class SplitMerge(Sampler):
         self.variant, self.proposals = variant, proposals
         self._scans = COIN if variant == SIMPLE else scans
         self._gibbs = Gibbs() if variant == MIXED else None
-        self.counters = new_counters(Sides)
 
     @staticmethod
     def serves(prior: Prior) -> bool:
         """Where the sizes of the two sides tell the ratio."""
         return prior.exchangeable
 
-    def round(self, chain: Chain) -> int:
+    def round(self, chain: Chain) -> None:
         """One round of proposals."""
         assert chain.weights is not None
         n = chain.size
-        sides = made(Sides, {"records": n}, counters=self.counters)
+        sides = made(Sides, {"records": n})
         left = self.proposals
         while left:
             chain.more_room()
@@ -247,17 +239,6 @@ class SplitMerge(Sampler):
             left -= split_merge_moves(case, self._scans, left)
         if self._gibbs is not None:
             self._gibbs(chain)
-        return self.proposals
-
-    @property
-    def acceptance(self) -> dict[str, float]:
-        """Shares of the proposed splits and mergers that were accepted; nan before the first."""
-        c = self.counters
-        with np.errstate(invalid="ignore"):
-            return {
-                "split": float(np.float64(c.splits_taken) / c.splits),
-                "merge": float(np.float64(c.merges_taken) / c.merges),
-            }
 
 
 class SequentiallyAllocated(SplitMerge):
