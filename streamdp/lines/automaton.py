@@ -16,8 +16,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from streamdp.kernels.characters import WORDS, UntranslatedError, members_of
-
 MASKED, FILLED = 0xF5, 0xFF
 """Bytes from here on are in no text: what was matched is written as one of them, and then the last."""
 
@@ -44,6 +42,14 @@ class Automaton(NamedTuple):
     starts: np.ndarray  # int64[classes + 1]
     table: np.ndarray  # int64[states, classes + 1]
     before: np.ndarray  # bool[n, 256] which bytes the last n before a match may be
+
+
+_WORDS = frozenset(byte for byte in range(128) if chr(byte).isalnum() or byte == ord("_"))
+"""Letters, digits and the underscore, of ASCII."""
+
+
+class UntranslatedError(Exception):
+    """An expression uses what is not translated."""
 
 
 def automaton_of(expression: str) -> Automaton:
@@ -81,17 +87,19 @@ def _before(parts: Any, flags: int) -> np.ndarray:
 
 def _is_one(kind: str, value: Any, flags: int) -> tuple[frozenset[int] | None, bool]:
     """The characters of ASCII that a part of one character matches, and whether those beyond are; None."""
-    members = members_of(kind, value, flags)
-    if kind == "NOT_LITERAL" and value > 127:
-        raise UntranslatedError
-    if kind != "IN":
-        return members, kind in ("NOT_LITERAL", "ANY")
-    others = False
-    for each, what in value:
-        if (str(each) == "LITERAL" and what > 127) or (str(each) == "RANGE" and what[1] > 127):
+    if kind not in ("LITERAL", "NOT_LITERAL", "ANY", "IN"):
+        return None, False
+    others = kind in ("NOT_LITERAL", "ANY")
+    for each, what in value if kind == "IN" else [(kind, value)]:
+        name = str(each)
+        if (name.endswith("LITERAL") and what > 127) or (name == "RANGE" and what[1] > 127):
             raise UntranslatedError
-        others = others or (str(each) == "CATEGORY" and "_NOT_" in str(what))
-    return members, others != (str(value[0][0]) == "NEGATE")
+        others = others or (name == "CATEGORY" and "_NOT_" in str(what))
+    parser = importlib.import_module("re._parser")
+    part = parser.SubPattern(parser.State(), [(getattr(parser, kind), value)])
+    matched = importlib.import_module("re._compiler").compile(part, flags).match
+    members = frozenset(byte for byte in range(128) if matched(chr(byte)))
+    return members, others != (kind == "IN" and str(value[0][0]) == "NEGATE")
 
 
 def _beside(parts: Any, flags: int) -> tuple[frozenset[int], bool]:
@@ -203,7 +211,6 @@ class _Nodes:
 
     def _asked(self, kind: str, value: Any, flags: int, after: int) -> int:
         """What matches no character, but says what is before or behind."""
-        words = frozenset(WORDS)
         if kind == "AT" and not flags & re.MULTILINE:
             name = str(value)
             if name.startswith("AT_BEGINNING"):
@@ -211,10 +218,10 @@ class _Nodes:
             if name.startswith("AT_END"):
                 return self.add(_BEHIND, frozenset[int](), after, edge=True)
             inside = name == "AT_NON_BOUNDARY"
-            no_word = self.add(_BEHIND, _EVERY - words, after, edge=True)
-            word = self.add(_BEHIND, words, after)
-            behind_word = self.add(_BEFORE, words, word if inside else no_word)
-            behind_none = self.add(_BEFORE, _EVERY - words, no_word if inside else word, edge=True)
+            no_word = self.add(_BEHIND, _EVERY - _WORDS, after, edge=True)
+            word = self.add(_BEHIND, _WORDS, after)
+            behind_word = self.add(_BEFORE, _WORDS, word if inside else no_word)
+            behind_none = self.add(_BEFORE, _EVERY - _WORDS, no_word if inside else word, edge=True)
             return self.add(_SPLIT, behind_word, behind_none)
         if kind not in ("ASSERT", "ASSERT_NOT"):
             raise UntranslatedError(_NAMES.get(kind, f"a part that is not known ({kind.lower()})"))
