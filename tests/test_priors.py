@@ -219,26 +219,6 @@ def test_earlier_weight_is_the_sum_over_all_earlier(decay: Window | Exponential 
     assert decay.earlier(positions[:0]).shape == (0,)
 
 
-@pytest.mark.parametrize("name", [name for name in CASES if " over " in name])
-def test_link_posterior_equals_the_oracle(name: str) -> None:
-    prior, oracle = CASES[name]
-    assert isinstance(prior, DistanceDependent)
-    for z in PARTITIONS[::5]:
-        if prior.log_probability(z, TIMES) == -math.inf:
-            continue
-        for i in range(len(z)):
-            links = prior.link_posterior(z, i, TIMES)
-            assert links == pytest.approx(en.link_posterior(i, z, TIMES, oracle), rel=1e-12)
-
-
-def test_link_posterior_of_what_cannot_be() -> None:
-    prior = DistanceDependent(1.0, Window(1.0))
-    with pytest.raises(ValueError, match="too far"):
-        prior.link_posterior([0, 1, 0], 2)
-    with pytest.raises(ValueError, match="no record 3"):
-        prior.link_posterior([0, 1, 0], 3)
-
-
 def test_joining_without_weight_is_impossible() -> None:
     assert DistanceDependent(1.0, Window(2.0)).log_probability([0, 1, 0]) == -math.inf
     assert DistanceDependent(1.0, Exponential(1.0), "seconds").log_probability([0, 0], [0, 800]) == -math.inf

@@ -157,11 +157,3 @@ class Retiring(SizedPrior):
 def cluster_sizes(labels: Sequence[int]) -> list[int]:
     """Sizes of the clusters, by first member."""
     return list(Counter(labels).values())
-
-
-def founders(labels: Sequence[int]) -> list[int]:
-    """Record numbers of the first members of all clusters, ascending."""
-    first: dict[int, int] = {}
-    for i, label in enumerate(labels):
-        first.setdefault(label, i)
-    return list(first.values())

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from streamdp.kernels.checks import positive
-from streamdp.priors.base import LIMITS, Retiring, found_weight, founders, join_weight
+from streamdp.priors.base import LIMITS, Retiring, found_weight, join_weight
 
 
 class UniformTerms(NamedTuple):
@@ -63,7 +63,7 @@ class Uniform(Retiring):
         """
         if len(labels) == 0:
             return 0.0
-        return self.log_founded(np.array(founders(labels)), len(labels))
+        return self.log_founded(np.sort(np.unique(labels, return_index=True)[1]), len(labels))
 
     def log_founded(self, first: np.ndarray, n: int) -> float:
         """The same of n records by the numbers of the clusters' first members, ascending, shape (K,)."""

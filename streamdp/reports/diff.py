@@ -205,16 +205,16 @@ def since_state(state: str | Path, other: str | Path) -> Diff:
         if number < 0:
             gone[number] = story
     born = {s.label: s for s in told.stories if s.label not in set(numbers.values())}
-    counts = _beside(
-        _by_number(was, numbers),
-        _by_number(past, {label: label for label in past.labels.tolist()}),
-        (was.counts.shape[1], later),
-    )
-    after = np.append(np.zeros(was.counts.shape[1], bool), np.ones(np.count_nonzero(later), bool))
-    labels = np.array(sorted(counts), np.int64)
-    joined = msgspec.structs.replace(
-        past, labels=labels, counts=np.stack([counts[label] for label in labels.tolist()]), bins={}
-    )
+    before = was.counts.shape[1]
+    rows = zip(was.labels.tolist(), was.counts, strict=True)
+    old = [(numbers[label], row) for label, row in rows if label in numbers]
+    labels = np.unique([number for number, _ in old] + past.labels.tolist()).astype(np.int64)
+    counts = np.zeros((len(labels), before + np.count_nonzero(later)))
+    for number, row in old:
+        counts[np.searchsorted(labels, number), :before] = row
+    counts[np.searchsorted(labels, past.labels), before:] = past.counts[:, later]
+    after = np.arange(counts.shape[1]) >= before
+    joined = msgspec.structs.replace(past, labels=labels, counts=counts, bins={})
     bounds = was.first * was.length, end, starts[later][0], starts[-1] + past.length
     return _compared(told._replace(past=joined), after, bounds, gone, born)
 
@@ -231,22 +231,6 @@ def _by(past: Past, length: float) -> Past:
     counts = np.zeros((len(past.counts), int(units[-1] - units[0]) + 1))
     np.add.at(counts.T, units - units[0], past.counts.T)
     return msgspec.structs.replace(past, first=int(units[0]), length=length, counts=counts)
-
-
-def _by_number(past: Past, numbers: Mapping[int, int]) -> dict[int, np.ndarray]:
-    rows = zip(past.labels.tolist(), past.counts, strict=True)
-    return {numbers[label]: row for label, row in rows if label in numbers}
-
-
-def _beside(
-    old: Mapping[int, np.ndarray], new: Mapping[int, np.ndarray], sizes: tuple[int, np.ndarray]
-) -> dict[int, np.ndarray]:
-    """Counts of each label before and after, side by side."""
-    before, later = sizes
-    return {
-        label: np.append(old.get(label, np.zeros(before)), new.get(label, np.zeros(len(later)))[later])
-        for label in {*old, *new}
-    }
 
 
 def _compared(
