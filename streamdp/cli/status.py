@@ -285,7 +285,7 @@ class Progress:
         self._bar = _Bars(
             TextColumn("chain {task.fields[number]}"),
             BarColumn(),
-            TextColumn("log joint {task.fields[joint]}  K {task.fields[k]}  {task.fields[rate]} moves/s"),
+            TextColumn("log joint {task.fields[joint]}  K {task.fields[k]}  {task.fields[rate]} records/s"),
             TimeRemainingColumn(),
             console=Console(stderr=True),
             disable=not self._shown,
@@ -323,7 +323,7 @@ class Progress:
                 completed=done,
                 joint=f"{chain.log_joint:,.1f}",
                 k=chain.clusters,
-                rate=f"{trace.records / max(trace.seconds[-1], 1e-9):,.0f}",
+                rate=f"{len(trace.seconds) * chain.size / max(trace.seconds[-1], 1e-9):,.0f}",
             )
 
 

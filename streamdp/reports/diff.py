@@ -207,10 +207,10 @@ def since_state(state: str | Path, other: str | Path) -> Diff:
     born = {s.label: s for s in told.stories if s.label not in set(numbers.values())}
     before = was.counts.shape[1]
     rows = zip(was.labels.tolist(), was.counts, strict=True)
-    old = [(numbers[label], row) for label, row in rows if label in numbers]
-    labels = np.unique([number for number, _ in old] + past.labels.tolist()).astype(np.int64)
+    counted = [(numbers[label], row) for label, row in rows if label in numbers]
+    labels = np.unique([number for number, _ in counted] + past.labels.tolist()).astype(np.int64)
     counts = np.zeros((len(labels), before + np.count_nonzero(later)))
-    for number, row in old:
+    for number, row in counted:
         counts[np.searchsorted(labels, number), :before] = row
     counts[np.searchsorted(labels, past.labels), before:] = past.counts[:, later]
     after = np.arange(counts.shape[1]) >= before
