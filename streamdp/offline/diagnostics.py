@@ -92,20 +92,17 @@ def effective_sample_size(chains: ArrayLike, *, rank_normalised: bool = False) -
     return float(halves.size / max(tau, 1 / np.log10(halves.size)))
 
 
-def r_hat(chains: ArrayLike, *, rank_normalised: bool = True) -> float:
+def r_hat(chains: ArrayLike) -> float:
     """Potential scale reduction of split chains: near 1 when all agree, larger when not.
 
     ``chains`` has shape (chains, draws). The larger of two figures: on the normal scores of the
     values, which finds chains in different places, and on those of the distances to the median, which
-    finds chains of different spread (left out where these distances are all equal). Without
-    ``rank_normalised``: on the values themselves (Gelman et al. 2013, with split chains).
+    finds chains of different spread (left out where these distances are all equal).
 
     The answer is inf when no half of a chain moves but they differ, nan when all draws are equal or
     one is not finite. Raises ``ValueError`` unless there are at least one chain and four draws.
     """
     halves = _halves(_checked(chains, "chains"))
-    if not rank_normalised:
-        return _scale_reduction(halves)
     if _uninformative(halves):
         return float("nan")
     folded = np.abs(halves - np.median(halves))

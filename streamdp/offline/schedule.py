@@ -153,15 +153,14 @@ class Budget:
 
 @dataclass
 class Draws:
-    """Labels as they were every ``thin`` rounds after the first ``burn_in`` of them."""
+    """Labels as they were every ``thin`` rounds."""
 
-    burn_in: int = 0
     thin: int = 1
     labels: list[np.ndarray] = field(default_factory=list)
 
     def note(self, chain: Chain, rounds: int) -> None:
         """Append the chain's labels if it is time, after so many rounds."""
-        if rounds > self.burn_in and (rounds - self.burn_in) % self.thin == 0:
+        if rounds % self.thin == 0:
             self.labels.append(chain.labels)
 
 
