@@ -1,1 +1,5 @@
-"""From the output of the beam to answers: assignments, events, summaries of clusters."""
+"""From what a search says to what users get: answers, events, summaries of clusters.
+
+The announcer passes rows and revisions to the ledger, which writes them as lines. Objects are made for those
+who ask.
+"""

@@ -1,4 +1,8 @@
-"""The command line. Heavy imports happen inside the commands, so that ``--help`` is quick."""
+"""The command line: what was asked for is read, a run is made of it, and what comes out is printed.
+
+Heavy imports happen inside the commands, so that ``--help`` is quick. What is wrong is one line, and an exit
+code.
+"""
 
 from __future__ import annotations
 

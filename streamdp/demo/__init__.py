@@ -1,1 +1,4 @@
-"""A generated stream of news with a known truth."""
+"""A generated stream of news with a known truth.
+
+So there is something to see before anybody has brought data.
+"""

@@ -1,4 +1,7 @@
-"""streamdp as Python, River and scikit-learn programs use it: a stream in one call, and estimators."""
+"""streamdp as Python, River and scikit-learn programs use it: a stream in one call, and estimators.
+
+Each holds an engine and speaks as the others of its library do.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Likelihood families: what the records of one cluster have in common."""
+"""Likelihood families: what the records of one cluster have in common.
+
+A family is a dataclass of parameters, terms that kernels read, and kernels: a predictive, and how a cluster's
+row changes. A family of records with several parts is their product.
+"""
 
 from streamdp.likelihoods.base import Likelihood
 from streamdp.likelihoods.beta_bernoulli import BetaBernoulli

@@ -1,1 +1,4 @@
-"""Offline search and samplers: clusterings of a finite set of records, and refinement of snapshots."""
+"""Search and samplers beside the stream: clusterings of a finite set, and refinements of a running stream.
+
+A problem is records, a prior and a family. A chain moves records by samplers; a beam or A* solves it whole.
+"""
