@@ -124,6 +124,7 @@ def test_a_table_has_the_columns_of_its_positions(tmp_path: Path, installed: dic
         (["nothing:///x"], 78, "what shelves:Neither opens is no source: it lacks at_end, read, positions"),
         (["nothing://me:secret@host/x"], 78, "streamdp: nothing://host/x: what"),
         (["shelf:///none"], 64, "shelf:///none: [Errno 2]"),
+        (["shelf:///x", "--format", "csv"], 64, "a source of a package has no header of columns"),
         (["in.jsonl", "--output", "shelve://x"], 64, "there is no sink for shelve:// (there are nothing://"),
         (["in.jsonl", "--rejects", "shelf:///x"], 64, "--rejects is a file"),
         (["in.jsonl", "--store", "shelf:///x"], 64, "--store is a file"),
@@ -137,6 +138,18 @@ def test_what_is_wrong_is_said_in_one_line(
     assert done.returncode == code, done.stderr
     assert said in done.stderr
     assert done.stderr.count("\n") == 1
+
+
+def test_sets_and_logs_are_read_from_them_too(tmp_path: Path, installed: dict[str, str]) -> None:
+    news = f"shelf://{tmp_path / 'news'}"
+    checked = run(tmp_path, installed, "check", news)
+    assert f"{news}: jsonl, all 400 records looked at" in checked.stdout, checked.stderr
+    fitted = run(tmp_path, installed, "fit", news, "--budget", "1", "--output", "fit.jsonl")
+    assert fitted.returncode == 0, fitted.stderr
+    assert len((tmp_path / "fit.jsonl").read_bytes().splitlines()) == 400
+    logged = run(tmp_path, installed, "consume", news, "--format", "log", "--output", "log.jsonl")
+    assert logged.returncode == 0, logged.stderr
+    assert '"template":' in (tmp_path / "log.jsonl").read_text()
 
 
 def test_a_state_goes_on_with_what_it_wrote_to(tmp_path: Path, installed: dict[str, str]) -> None:

@@ -282,6 +282,9 @@ class Reader:
         self._new_log = None if log is None or log.given else log
         self._dated = None if input.follow else log
         if source is None:
+            if input.path is None and input_format in COLUMNS:
+                what = "source of a package" if input.topic is None else "topic"
+                raise ConfigError(f"a {what} has no header of columns: send JSON or text", Exit.USAGE)
             address = input.topic or input.file or ""
             asked = Opening(address, input.follow, self.longest, self, settings, input, input_format)
             self.source = source_of(_kind_of(input), asked)
@@ -567,8 +570,6 @@ def _refuse_following(asked: Opening) -> None:
 
 def open_topic(asked: Opening) -> KafkaSource:
     """A topic, merged by the times in its records."""
-    if asked.format in COLUMNS:
-        raise ConfigError("a topic has no header of columns: send JSON or text", Exit.USAGE)
     input, settings, reader, client = asked.input, asked.settings, asked.reader, Client.of(asked.input)
     return KafkaSource(
         asked.address,
