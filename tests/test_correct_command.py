@@ -7,10 +7,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from commands import call, fail, go_on_killed, parsed, succeed, write_headlines
 
-from streamdp.state.corrections import MOST_BYTES, Correction, CorrectionError, CorrectionsFile
+from streamdp.state.corrections import MOST_BYTES, Correction, CorrectionError, CorrectionsFile, Wanted
 
 RECORDS = 3000
 RUN = ("consume", "--file", "in.jsonl", "--output", "out", "--events", "events", "--state", "state")
@@ -236,3 +237,12 @@ def test_a_stream_that_begins_with_a_state_goes_on_with_its_numbers(half: Path, 
     done = call(folder, "consume", "--file", "in.jsonl", *new[:6], **SETTINGS)
     assert done.returncode == 65
     assert b"is of another state" in done.stderr
+
+
+def test_what_somebody_wants_of_a_template_is_a_correction() -> None:
+    """Through whatever door it comes."""
+    closed = msgspec.json.decode(b'{"what": "close", "stories": [7], "hole": 2}', type=Wanted)
+    assert str(closed.correction("ann")) == "close 7 hole 2"
+    assert (closed.correction("ann").who, closed.correction("ann").number) == ("ann", 0)
+    with pytest.raises(ValueError, match="a hole belongs to close"):
+        Wanted(what="close", stories=(7,)).correction()

@@ -18,6 +18,8 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from serving import Served
 
+from streamdp.records.erased import Erased
+
 SERVED = ("--keep-journal", "1G", "--output", "out.jsonl")
 
 
@@ -314,3 +316,13 @@ def test_a_state_without_ids_is_erased_from_by_number_alone(tmp_path: Path) -> N
     succeed(tmp_path, "consume", "in.txt", "--output", "out.jsonl", "--state", "st")
     done = call(tmp_path, "erase", "st", "out.jsonl", "--id", "root")
     assert (done.returncode, b"nothing is known of root" in done.stderr) == (66, True)
+
+
+def test_what_lines_are_is_no_text_of_a_record() -> None:
+    """Though a record says just that."""
+    gone = Erased(seqs=frozenset({1}), texts=frozenset({"born", "corrections", "storm"}))
+    event = {"event": "born", "seq": 5, "cluster": 0, "size": 3, "words": [["storm", 2], ["coast", 1]]}
+    head = {"streamdp": "corrections", "version": 1, "after": 0}
+    assert gone.scrubbed(event) is event
+    assert gone.scrubbed(head) is head
+    assert gone.scrubbed({**event, "title": "born"})["title"] == ""
