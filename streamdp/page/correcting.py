@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import errno
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 import msgspec
 from starlette.requests import Request
@@ -23,6 +24,8 @@ LISTED = 200
 
 CLOSED = "this page does not correct: begin the run with --page-corrections"
 
+Answered = TypeVar("Answered")
+
 _encode = msgspec.json.Encoder().encode
 
 
@@ -36,9 +39,10 @@ class Correcting:
 
     async def show(self, request: Request) -> Response:
         """The latest, the latest first, for the page."""
-        view, file = self._api.view, await self._read()
-        found = file.noted(max(file.last - LISTED, 0), LISTED).corrections
-        rows = [{**row_of(each), "in_force": each.number in view.in_force} for each in reversed(found)]
+        view = self._api.view
+        found = await self._ask(lambda file: file.noted(max(file.last - LISTED, 0), LISTED))
+        latest = reversed(found.corrections)
+        rows = [{**row_of(each), "in_force": each.number in view.in_force} for each in latest]
         allowed = view.give is not None
         return as_json(_encode({"allowed": allowed, "why": "" if allowed else CLOSED, "corrections": rows}))
 
@@ -53,7 +57,7 @@ class Correcting:
     async def list(self, request: Request) -> Response:
         """Some, in order, for programs."""
         after, most = integer(request, "after", 0, 0, 10**12), integer(request, "limit", 100, 1, 1000)
-        return as_json(_encode((await self._read()).noted(after, most)))
+        return as_json(_encode(await self._ask(lambda file: file.noted(after, most))))
 
     async def take_sent(self, body: bytes, request: Request) -> Response:
         """One more, which a program has sent."""
@@ -82,17 +86,24 @@ class Correcting:
             if error.exit_code != Exit.USAGE:
                 raise _unusable(error) from None
             raise AskError(409, error.message) from None
-        return Noted.of(made, (await self._read()).marks.get(made.number))
+        return Noted.of(made, await self._ask(lambda file: file.marks.get(made.number)))
 
-    async def _read(self) -> CorrectionsFile:
-        """All that there are by now."""
-        file = self._file = self._file or CorrectionsFile(self._api.view.state or "")
+    async def _ask(self, question: Callable[[CorrectionsFile], Answered]) -> Answered:
+        """Ask what the file holds by now; nothing without a state."""
+        state = self._api.view.state
+        if state is None:
+            return question(CorrectionsFile(""))
+        file = self._file = self._file or CorrectionsFile(state)
+
+        def look() -> Answered:
+            file.look()
+            return question(file)
+
         async with self._one:
             try:
-                await asyncio.to_thread(file.look)
+                return await asyncio.to_thread(look)
             except CorrectionError as error:
                 raise _unusable(error) from None
-        return file
 
 
 def _unusable(error: CorrectionError) -> AskError:
