@@ -1,4 +1,8 @@
-"""Partition priors: what is believed of a clustering before any record is read."""
+"""Partition priors: what is believed of a clustering before any record is read.
+
+A prior is a dataclass, terms that kernels read, and the weights of joining and founding. What it can do it
+says by attributes, so that nobody asks for its class.
+"""
 
 from streamdp.priors.base import Prior
 from streamdp.priors.crp import CRP

@@ -1,1 +1,4 @@
-"""How well labels agree with a known truth."""
+"""How well labels agree with a known truth.
+
+The measures of the field, by counts in a table of labels.
+"""

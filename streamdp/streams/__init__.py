@@ -1,3 +1,4 @@
-"""What becomes of records that have been put in order: a beam's stream and a stream of log lines, behind
-one face.
+"""What becomes of records that have been put in order.
+
+A stream is a search with what all streams have: corrections by hand, events, the ledger, a state.
 """
