@@ -3,8 +3,9 @@
 The store holds the clustering of one state at a time; another one is reached by taking records out up to
 the state that both come from, and putting others in.
 
-States that still have to be expanded are in a queue: a heap that gives its best. The worst of a queue that
-is full is looked for.
+States that still have to be expanded are in a queue, which gives its best and its worst state alike: in a
+min-max heap (Atkinson, Sack, Santoro and Strothotte 1986) nothing below a place of an even level is better
+than what it holds, and nothing below one of an odd level is worse.
 """
 
 from __future__ import annotations
@@ -14,7 +15,6 @@ from typing import Annotated, NamedTuple
 
 import numpy as np
 
-from streamdp.kernels.heap import before, rise, sift, swap
 from streamdp.kernels.jit import entry, kernel
 from streamdp.kernels.rows import Counters, ints, made, of, one, reals
 from streamdp.offline.kernels.completion import REPLICA, SUMS, Heuristic, complete, predictive, replica, weigh
@@ -44,43 +44,94 @@ def new_tree(g: float, capacity: int) -> Tree:
     return tree
 
 
-@before.of(Tree)
-def _before(tree: Tree, a: int, b: int) -> bool:
-    """Whether the node at place a is better: the deeper where f is equal, and then the older."""
+@kernel
+def _before(tree: Tree, a: int, b: int, best: bool) -> bool:
+    """Whether the node at place a is better than that at b; not ``best``: worse.
+
+    The deeper is better where f is equal, and then the older.
+    """
     x, y = tree.heap[a], tree.heap[b]
     if tree.f[x] != tree.f[y]:
-        return tree.f[x] > tree.f[y]
+        return (tree.f[x] > tree.f[y]) == best
     if tree.depth[x] != tree.depth[y]:
-        return tree.depth[x] > tree.depth[y]
-    return tree.born[x] < tree.born[y]
+        return (tree.depth[x] > tree.depth[y]) == best
+    return (tree.born[x] < tree.born[y]) == best
 
 
-@swap.of(Tree)
+@kernel
 def _swap(tree: Tree, a: int, b: int) -> None:
     tree.heap[a], tree.heap[b] = tree.heap[b], tree.heap[a]
 
 
 @kernel
+def _is_even(place: int) -> bool:
+    """Whether a place is of an even level."""
+    even, above = True, place + 1
+    while above > 1:
+        above >>= 1
+        even = not even
+    return even
+
+
+@kernel
+def _rise(tree: Tree, place: int) -> None:
+    best = _is_even(place)
+    above = (place - 1) // 2
+    if place > 0 and _before(tree, above, place, best):
+        _swap(tree, above, place)
+        place, best = above, not best
+    while place > 2 and _before(tree, place, (place - 3) // 4, best):
+        _swap(tree, place, (place - 3) // 4)
+        place = (place - 3) // 4
+
+
+@kernel
+def _extreme_below(tree: Tree, place: int, best: bool) -> int:
+    """The place of the best (or worst) child or grandchild; -1 where there is none."""
+    size = tree.counters.queued
+    found = -1
+    for first, last in ((2 * place + 1, 2 * place + 3), (4 * place + 3, 4 * place + 7)):
+        for below in range(first, min(last, size)):
+            if found < 0 or _before(tree, below, found, best):
+                found = below
+    return found
+
+
+@kernel
+def _sink(tree: Tree, place: int) -> None:
+    best = _is_even(place)
+    while True:
+        below = _extreme_below(tree, place, best)
+        if below < 0 or not _before(tree, below, place, best):
+            return
+        _swap(tree, below, place)
+        if below < 4 * place + 3:
+            return
+        between = (below - 1) // 2
+        if _before(tree, between, below, best):
+            _swap(tree, between, below)
+        place = below
+
+
+@kernel
 def take(tree: Tree, place: int) -> int:
-    """Remove the node at a place of the queue: 0 is that of the best."""
+    """Remove the node at a place of the queue: 0, the best, or ``worst``."""
     node = tree.heap[place]
     tree.counters.queued -= 1
     last = tree.counters.queued
     tree.heap[place] = tree.heap[last]
     if place < last:
-        sift(tree, place, last)
+        _sink(tree, place)
     return node
 
 
 @kernel
 def _worst(tree: Tree) -> int:
-    """The place of the worst node in a queue that is not empty: one that has nothing below it."""
+    """The place of the worst node in a queue that is not empty."""
     size = tree.counters.queued
-    worst = size - 1
-    for place in range(size // 2, size - 1):
-        if before(tree, worst, place):
-            worst = place
-    return worst
+    if size < 3:
+        return size - 1
+    return 1 if _before(tree, 1, 2, False) else 2
 
 
 @kernel
@@ -102,7 +153,7 @@ def offer(tree: Tree, parent: int, label: int, g: float, f: float, bound: int) -
     place = tree.counters.queued
     tree.heap[place] = node
     tree.counters.queued += 1
-    rise(tree, place)
+    _rise(tree, place)
 
 
 FOUND, EMPTY_QUEUE, LIMIT, MORE, NO_SLOT, NO_NODE = range(6)
