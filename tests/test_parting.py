@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from oracle import partings
 
 from streamdp.beam.data.state import SPLIT
+from streamdp.beam.looks.moves import apply
 from streamdp.beam.looks.parting import LEAST, MOST, PART, STRANGERS, UNLIKE, Few, part
 from streamdp.beam.looks.review import Due, slots_of
 from streamdp.encode.batch import Labelled
@@ -61,11 +62,13 @@ def newest(engine: Engine, due: Due = EVERYTHING) -> tuple[np.ndarray, list[Any]
     held, events = held_by(engine), []
     assert engine.search is not None
     labels = held.labels.copy()
-    for out in part(engine.search, held, held.labels, due, with_events=True):
-        rows = out.revisions[: int(out.counters.revisions)]
-        labels[rows["seq"] - held.first] = rows["label"]
-        assert (rows["probability"] > 0.5).all()
-        events += out.events[: int(out.counters.events)]["kind"].tolist()
+    for moves in part(engine.search, held, held.labels.copy(), due):
+        for out in apply(engine.search, held, moves, with_events=True):
+            rows = out.revisions[: int(out.counters.revisions)]
+            labels[rows["seq"] - held.first] = rows["label"]
+            assert (rows["probability"] > 0.5).all()
+            events += out.events[: int(out.counters.events)]["kind"].tolist()
+    assert (held.labels == labels).all()
     return labels, events
 
 
@@ -93,14 +96,14 @@ def test_each_record_goes_where_the_twin_puts_it(near: int, seed: int) -> None:
     family = search.likelihood
     twin = partings.Words(dict(enumerate(measure.tolist())), family.base_concentration, family.word_discount)
     of_cluster = [bags[i] for i in places.tolist()]
-    few, side = Few(search, batch, 4000), np.zeros(len(places), np.int64)
-    found = few.as_two(np.array([0, len(places)]))
+    few = Few(search, batch, 4000)
+    found = few.as_two(0, len(places))
     expected = twin.as_two(of_cluster)
-    assert (expected is None) == (found[0] is None)
-    if expected is None or found[0] is None:
+    assert (expected is None) == (found is None)
+    if expected is None or found is None:
         return
-    assert found[0].tolist() == expected
-    side = found[0]
+    assert found.tolist() == expected
+    side = found
     labels = np.unique(held.labels[topics > 1])
     slots = slots_of(search, labels)
     strangers = [
@@ -175,5 +178,5 @@ def test_records_that_were_erased_are_not_parted() -> None:
     none = np.zeros(0, np.int32)
     batch = replace(held.batch, offsets=np.zeros(held.batch.size + 1, np.int64), words=none, counts=none)
     assert engine.search is not None
-    told = part(engine.search, held._replace(batch=batch), held.labels, EVERYTHING, with_events=True)
+    told = part(engine.search, held._replace(batch=batch), held.labels, EVERYTHING)
     assert list(told) == []

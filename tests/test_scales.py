@@ -16,11 +16,12 @@ from oracle.enumeration import founders_of, log_joints
 from oracle.scales import log_joint
 
 import streamdp.priors as pr
+from streamdp.beam.looks.moves import apply
 from streamdp.beam.looks.pieces import pieces
-from streamdp.beam.looks.review import Due
+from streamdp.beam.looks.review import Due, decide
 from streamdp.beam.looks.scales import due_at, follow
 from streamdp.beam.search import BeamSearch
-from streamdp.encode.batch import Batch
+from streamdp.encode.batch import Batch, Labelled
 from streamdp.engine import Engine
 from streamdp.likelihoods import Gaussian, NormalInverseGamma, NormalInverseWishart, VectorFamily
 from streamdp.likelihoods.base import RIDGE, pooled
@@ -135,13 +136,16 @@ class Run(NamedTuple):
 
     def look(self, began: VectorFamily, **due: Any) -> np.ndarray:
         """The labels after a look; revisions of no other records, and of each once."""
-        labels, batch = self.labels.copy(), self.batch
+        labels, held = self.labels.copy(), Labelled(0, self.batch, self.labels.copy())
         seen: list[int] = []
         due = {"age": 0, "last": True, **due}
-        for out in follow(self.search, 0, batch, self.labels, Due(NONE, **due), began, with_events=True):
-            rows = out.revisions[: out.counters.revisions]
-            labels[rows["seq"]] = rows["label"]
-            seen.extend(rows["seq"].tolist())
+        for _ in decide(self.search, with_events=True):
+            pass
+        for moves in follow(self.search, held, Due(NONE, **due), began):
+            for out in apply(self.search, held, moves, with_events=True):
+                rows = out.revisions[: out.counters.revisions]
+                labels[rows["seq"]] = rows["label"]
+                seen.extend(rows["seq"].tolist())
         assert sorted(seen) == np.flatnonzero(labels != self.labels).tolist()
         return labels
 

@@ -306,6 +306,11 @@ class BeamSearch:
         return int(self.state.beam.counters.seq)
 
     @property
+    def next_label(self) -> int:
+        """What the next new cluster will be called."""
+        return int(self.state.beam.counters.next_label)
+
+    @property
     def decided(self) -> int:
         """The last record whose assignment all hypotheses share, -1 for none."""
         return int(self.state.beam.counters.decided)

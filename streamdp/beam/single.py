@@ -67,11 +67,6 @@ class Single:
         return self.out
 
 
-def next_label(search: BeamSearch) -> int:
-    """What the next new cluster will be called."""
-    return int(search.state.beam.counters.next_label)
-
-
 def shares_of_head(search: BeamSearch) -> dict[int, float]:
     """Posterior of each cluster, by label, for the record scored last, and of a new one by its label to be.
 
@@ -89,4 +84,4 @@ def shares_of_head(search: BeamSearch) -> dict[int, float]:
     labels = state.lineages.rows["label"][state.pool.slots["lineage"][slots]]
     total = float(mass.sum() + founded)
     shares = dict(zip(labels.tolist(), (mass / total).tolist(), strict=True))
-    return {**shares, next_label(search): float(founded) / total}
+    return {**shares, search.next_label: float(founded) / total}

@@ -12,6 +12,7 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
+from streamdp.beam.looks.moves import apply
 from streamdp.beam.looks.parting import LEAST, STRANGERS, part
 from streamdp.beam.looks.review import NONE, Due
 from streamdp.cli.errors import say
@@ -149,10 +150,9 @@ def _part(settings: Settings) -> None:
     engine = engine_of(settings, Collection(settings, texts).encoded, canonical(np.maximum(topics, 1)))
     search, held = engine.search, engine.retained()
     if search is not None and held is not None:
-        for _ in part(
-            search, held, held.labels, Due(NONE, settings.second_look, last=True), with_events=True
-        ):
-            pass
+        for moves in part(search, held, held.labels, Due(NONE, settings.second_look, last=True)):
+            for _ in apply(search, held, moves, with_events=True):
+                pass
 
 
 def _raws(lines: list[bytes]) -> Raws:

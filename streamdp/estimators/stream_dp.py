@@ -15,7 +15,7 @@ import numpy as np
 from streamdp.answers import listing
 from streamdp.answers.listing import ClusterList
 from streamdp.beam.search import BeamSearch
-from streamdp.beam.single import next_label, shares_of_head
+from streamdp.beam.single import shares_of_head
 from streamdp.engine import Engine
 from streamdp.errors import ConfigError
 from streamdp.estimators import stored
@@ -355,7 +355,7 @@ class StreamDP(OneThreadAtATime, Clusterer, but=HOT):
         if not found:
             return None, 0.0
         label = found[0].cluster
-        return next_label(engine.search) if label < 0 else label, -found[0].log_predictive
+        return engine.search.next_label if label < 0 else label, -found[0].log_predictive
 
     # ---------------------------------------------------------------- looking in
 

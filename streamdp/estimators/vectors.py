@@ -14,7 +14,7 @@ import numpy as np
 from streamdp.answers.describe import events_of
 from streamdp.beam.data.state import REVIEW_EVERY
 from streamdp.beam.search import BeamSearch, inherit
-from streamdp.beam.single import Single, next_label
+from streamdp.beam.single import Single
 from streamdp.encode.batch import Batch, Labelled
 from streamdp.encode.encoders import choose_encoder
 from streamdp.encode.vector_encoder import HUGE, VectorEncoder
@@ -215,7 +215,7 @@ class Vectors:
         single = self._fill(x, None)
         single.score()
         label = int(single.label[0])
-        return next_label(self._search()) if label < 0 else label
+        return self._search().next_label if label < 0 else label
 
     def novelty(self, x: Any) -> float:
         """Negative log predictive density, in nats; 0 while there are too few records."""

@@ -7,24 +7,21 @@ records that have moved, and clusters that have closed.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, NamedTuple, Self
+from typing import Any
 
 import numpy as np
 
-from streamdp.beam.looks.carry import Arrangement, Moves, head_by_label, numbered
 from streamdp.beam.looks.draft import LOOSE
-from streamdp.beam.looks.second_look import LEAST_GAIN
+from streamdp.beam.looks.moves import Moves, numbered
 from streamdp.beam.looks.uniting import weigh_rows
 from streamdp.beam.search import inherit
 from streamdp.kernels.packed import pack, unpack
 from streamdp.kernels.sound import finite, require, within
 from streamdp.likelihoods import VectorFamily
-from streamdp.offline.chain import Chain
-from streamdp.offline.kernels.store import FIRST_SLOT
 from streamdp.offline.problem import Solution
-from streamdp.offline.samplers.gibbs import sweep
 from streamdp.offline.task import Stream, Task, beside_older, task_over
-from streamdp.priors import DistanceDependent, by_distance
+from streamdp.offline.weigh import Weigher, can_move, nats_of
+from streamdp.priors import by_distance
 
 
 class Proposal(Moves):
@@ -61,7 +58,8 @@ class Proposal(Moves):
 
     def dump(self) -> dict[str, Any]:
         """All of it as plain values."""
-        return {k: v if isinstance(v, int) else pack(v) for k, v in self._asdict().items()}
+        seqs, was, labels, shares = map(pack, self[:4])
+        return {"seqs": seqs, "was": was, "labels": labels, "shares": shares, "minted": self.minted}
 
     @staticmethod
     def load(stored: dict[str, Any]) -> Proposal:
@@ -124,143 +122,25 @@ def _labelled(task: Task, found: np.ndarray) -> np.ndarray:
     return labels if task.founds else np.where(labels < task.minted, labels, task.before)
 
 
-def arrangement_of(stream: Stream, proposal: Proposal, since: int) -> Arrangement | None:
+def better(stream: Stream, proposal: Proposal) -> Moves | None:
     """What of a proposal still holds and is better than what the stream has by now; None where nothing is.
 
-    Changes that have no cluster in common stand or fall alone. Under an exchangeable prior, where clusters
-    are few and large, the records from number ``since`` on, which came after the proposal was begun, may
-    follow.
+    Changes that have no cluster in common stand or fall alone.
     """
     stream = prepared(stream)
-    changes, _ = numbered(stream.search, _valid(stream, proposal))
-    if len(changes.seqs) == 0:
+    moves = numbered(stream.search, proposal.take(can_move(stream, proposal)))
+    if len(moves.seqs) == 0:
         return None
     task = task_of_pass(stream)
-    changes = changes.take(np.isin(changes.seqs, task.seqs))
-    chain = task.problem.chain(task.problem.settings.seed, task.start)
-    began = chain.log_joint
-    if (linked := by_distance(task.problem.prior)) is not None:
-        labels, nats = _better_clusters(task, chain, changes, linked, by_hand=len(stream.fixed) > 0)
-    else:
-        labels, nats = _better_parts(task, chain, changes)
-    if chain.weights is not None:
-        late = (task.seqs >= since) & ~np.isin(task.seqs, stream.fixed)
-        followed, more = _followed(task, chain, changes, late)
-        if more - began > nats and _are_open(stream, task, followed, changes.minted):
-            labels, nats = followed, more - began
-    moved = np.flatnonzero(labels != task.before)
-    shares = np.ones(len(task.seqs))
-    shares[np.searchsorted(task.seqs, changes.seqs)] = changes.shares
-    better = Proposal(task.seqs[moved], task.before[moved], labels[moved], shares[moved], changes.minted)
-    changes, founders = numbered(stream.search, better)
-    if len(changes.seqs) == 0:
+    moves = moves.take(np.isin(moves.seqs, task.seqs))
+    weigher = Weigher(task, moves, by_hand=len(stream.fixed) > 0)
+    kept = np.zeros(len(moves.seqs), bool)
+    for part in _parts(moves):
+        kept[part] = weigher.accept(part)
+    moves = numbered(stream.search, moves.take(kept))
+    if len(moves.seqs) == 0:
         return None
-    return Arrangement(changes, founders, nats_of(stream, changes) if stream.looked_at else nats)
-
-
-def _are_open(stream: Stream, task: Task, labels: np.ndarray, minted: int) -> bool:
-    """Whether no record would leave or join a cluster that has closed."""
-    moved, known = labels != task.before, head_by_label(stream.search)[0]
-    into = labels[moved]
-    return bool(np.isin(task.before[moved], known).all() and (np.isin(into, known) | (into >= minted)).all())
-
-
-def nats_of(stream: Stream, changes: Moves) -> float:
-    """By how many nats changes raise the log joint.
-
-    A record that is by hand in a cluster which has no weight for it counts as one that founds a cluster.
-    """
-    task = task_over(stream)
-    chain = task.problem.chain(task.problem.settings.seed, task.start)
-    linked, joints = by_distance(task.problem.prior), []
-    after = task.before.copy()
-    after[np.searchsorted(task.seqs, changes.seqs)] = changes.labels
-    for labels in (task.before, after):
-        chain.set_labels(task.numbered(labels))
-        if linked is None:
-            joints.append(chain.log_joint)
-        else:
-            terms = _prior_terms(task, chain, linked, labels, by_hand=True)
-            joints.append(chain.log_likelihood + float(terms.sum()))
-    return joints[1] - joints[0]
-
-
-def _better_parts(task: Task, chain: Chain, changes: Proposal) -> tuple[np.ndarray, float]:
-    """Labels of the records with the changes that are better, part by part, and the nats gained."""
-    labels, at = task.before.copy(), np.searchsorted(task.seqs, changes.seqs)
-    nats = 0.0
-    for part in _parts(changes):
-        before = chain.log_joint
-        labels[at[part]] = changes.labels[part]
-        chain.set_labels(task.numbered(labels))
-        if chain.log_joint - before > LEAST_GAIN:
-            nats += chain.log_joint - before
-        else:
-            labels[at[part]] = changes.was[part]
-            chain.set_labels(task.numbered(labels))
-    return labels, nats
-
-
-class _Worth(NamedTuple):
-    """What a clustering consists of: log p(z) by record, and log H by label, in nats."""
-
-    prior: np.ndarray
-    clusters: dict[int, float]
-
-    @classmethod
-    def of(
-        cls, task: Task, chain: Chain, prior: DistanceDependent, labels: np.ndarray, by_hand: bool
-    ) -> Self:
-        """Of a chain that is put at these labels."""
-        chain.set_labels(task.numbered(labels))
-        log_h, (values, first) = chain.store.log_h, np.unique(labels, return_index=True)
-        slots = np.concatenate([chain.allocation.labels[first], FIRST_SLOT + np.arange(len(task.names))])
-        clusters = dict(zip([*values.tolist(), *task.names.tolist()], log_h[slots].tolist(), strict=True))
-        return cls(_prior_terms(task, chain, prior, labels, by_hand=by_hand), clusters)
-
-
-def _prior_terms(
-    task: Task, chain: Chain, prior: DistanceDependent, labels: np.ndarray, *, by_hand: bool
-) -> np.ndarray:
-    """log p(z) of a clustering by record, in nats."""
-    own, anchors = task.numbered(labels), task.problem.anchors
-    if anchors is not None:
-        return anchors.log_terms(prior, own, by_hand=by_hand)
-    nothing, positions = np.zeros(len(labels)), prior.positions(len(labels), chain.times)
-    return prior.log_terms(own.tolist(), positions, nothing, nothing, 0, by_hand=by_hand)
-
-
-def _better_clusters(
-    task: Task, chain: Chain, changes: Proposal, prior: DistanceDependent, *, by_hand: bool
-) -> tuple[np.ndarray, float]:
-    """As :func:`_better_parts`, where a part's nats are the sum over the clusters concerned."""
-    labels, at, nats = task.before.copy(), np.searchsorted(task.seqs, changes.seqs), 0.0
-    after = task.before.copy()
-    after[at] = changes.labels
-    new, old = (_Worth.of(task, chain, prior, each, by_hand) for each in (after, task.before))
-    for part in _parts(changes):
-        concerned = np.union1d(changes.labels[part], changes.was[part])
-        records = np.isin(task.before, concerned) | np.isin(after, concerned)
-        gain = float((new.prior[records] - old.prior[records]).sum())
-        for label in concerned.tolist():
-            gain += new.clusters.get(label, 0.0) - old.clusters.get(label, 0.0)
-        if gain > LEAST_GAIN:
-            labels[at[part]] = changes.labels[part]
-            nats += gain
-    return labels, nats
-
-
-def _followed(task: Task, chain: Chain, changes: Proposal, late: np.ndarray) -> tuple[np.ndarray, float]:
-    """Labels of the records with all changes, after the late ones were drawn anew, and the log joint."""
-    labels, order = task.before.copy(), np.flatnonzero(late)
-    labels[np.searchsorted(task.seqs, changes.seqs)] = changes.labels
-    chain.set_labels(task.numbered(labels))
-    sweep(chain, order)
-    chain.settle()
-    labels = _labelled(task, chain.labels)
-    if not task.founds:
-        chain.set_labels(task.numbered(labels))
-    return labels, chain.log_joint
+    return moves._replace(nats=nats_of(stream, moves) if stream.looked_at else weigher.nats)
 
 
 def _parts(changes: Proposal) -> list[np.ndarray]:
@@ -277,16 +157,3 @@ def _parts(changes: Proposal) -> list[np.ndarray]:
     roots = np.array([root(label) for label in changes.was.tolist()], np.int64)
     kinds, first = np.unique(roots, return_index=True)
     return [np.flatnonzero(roots == kind) for kind in kinds[np.argsort(first)]]
-
-
-def _valid(stream: Stream, proposal: Proposal) -> Proposal:
-    """The changes of records that are open, and of clusters that are as they were."""
-    held, (known, slots) = stream.held, head_by_label(stream.search)
-    pinned = known[stream.search.state.pool.pinned[slots] == 1]  # they weigh more than their records do
-    at = proposal.seqs - held.first
-    keep = (at >= 0) & (proposal.seqs >= stream.since) & np.isin(proposal.was, known)
-    keep &= held.labels[np.maximum(at, 0)] == proposal.was
-    keep &= (proposal.labels >= proposal.minted) | np.isin(proposal.labels, known)
-    keep &= ~np.isin(proposal.seqs, stream.fixed)
-    keep &= ~np.isin(proposal.was, pinned) & ~np.isin(proposal.labels, pinned)
-    return proposal.take(keep)

@@ -15,10 +15,11 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
-from streamdp.beam.data.state import REVIEW_EVERY, Output
-from streamdp.beam.looks.carry import carry_out
+from streamdp.beam.data.state import REVIEW_EVERY
+from streamdp.beam.looks.moves import Moves
+from streamdp.encode.batch import Labelled
 from streamdp.kernels.sound import require
-from streamdp.offline.adopt import Proposal, arrangement_of, prepared, task_of_pass
+from streamdp.offline.adopt import Proposal, better, prepared, task_of_pass
 from streamdp.offline.plan import Plan
 from streamdp.offline.solve import solve
 from streamdp.offline.task import Stream, Task
@@ -62,9 +63,9 @@ class Passes:
         self._worker: ThreadPoolExecutor | None = None
 
     def turn(
-        self, stream: Callable[[], Stream | None], seq: int, *, with_events: bool, last: bool = False
-    ) -> Iterator[Output]:
-        """Adopt what is due, begin what is due.
+        self, stream: Callable[[], Stream | None], seq: int, *, last: bool = False
+    ) -> Iterator[tuple[Labelled, Moves]]:
+        """Adopt what is due, begin what is due; the records and what of them is to be moved.
 
         Parameters
         ----------
@@ -72,21 +73,15 @@ class Passes:
             Gives the stream as it is, None where it holds no record.
         seq
             Number of the next record, a multiple of 512 unless it is the last turn.
-        with_events
-            Whether cluster events are wanted.
         last
             The stream has ended: a last pass goes over what there is.
-
-        Yields
-        ------
-        Revisions and events; the buffers are used again when the iterator goes on.
         """
         if self._due(seq, last=last):
-            yield from self._adopt(stream, with_events=with_events)
+            yield from self._adopt(stream())
         if seq % self.every == 0 or last:
             self._begin(stream(), seq)
             if last:
-                yield from self._adopt(stream, with_events=with_events)
+                yield from self._adopt(stream())
 
     def _due(self, seq: int, *, last: bool) -> bool:
         begun = self._begun
@@ -119,18 +114,17 @@ class Passes:
         self.waited += time.perf_counter() - began
         return found
 
-    def _adopt(self, stream: Callable[[], Stream | None], *, with_events: bool) -> Iterator[Output]:
-        proposal, now, begun = self._result(), stream(), self._begun
+    def _adopt(self, stream: Stream | None) -> Iterator[tuple[Labelled, Moves]]:
+        proposal = self._result()
         self._begun = None
-        if proposal is None or now is None or begun is None or len(proposal.seqs) == 0:
+        if proposal is None or stream is None or len(proposal.seqs) == 0:
             return
-        plan = arrangement_of(now, proposal, begun.seq)
-        if plan is None:
-            return
-        self.counts.refinements_adopted += 1
-        self.counts.records_refined += len(plan.changes.seqs)
-        self.counts.refinement_nats += plan.nats
-        yield from carry_out(now.search, now.held, plan, with_events=with_events)
+        moves = better(stream, proposal)
+        if moves is not None:
+            self.counts.refinements_adopted += 1
+            self.counts.records_refined += len(moves.seqs)
+            self.counts.refinement_nats += moves.nats or 0.0
+            yield stream.held, moves
 
     def counters(self) -> dict[str, float]:
         """Counts for metrics and summaries."""

@@ -9,9 +9,11 @@ from typing import Literal
 import numpy as np
 
 from streamdp.beam.data.state import Output
-from streamdp.beam.looks.review import NONE, Due
+from streamdp.beam.looks.moves import apply
+from streamdp.beam.looks.review import NONE, Due, decide
 from streamdp.beam.looks.scales import follow
 from streamdp.beam.search import BeamSearch
+from streamdp.encode.batch import Labelled
 from streamdp.errors import ConfigError, Exit
 from streamdp.kernels.jit import entry, kernel
 from streamdp.offline.chain import Chain
@@ -234,11 +236,14 @@ def looked_at(problem: Problem) -> Problem:
     if not problem.follows:
         return problem
     search, labels = _absorbed(problem)
-    due = Due(NONE, 0, last=True)
+    held, due = Labelled(0, problem.data, labels), Due(NONE, 0, last=True)
+    for _ in decide(search, with_events=False):
+        pass
     for _ in range(LOOKS):
         before = labels.copy()
-        for out in follow(search, 0, problem.data, before, due, problem.likelihood.vector, with_events=False):
-            _revise(labels, out)
+        for moves in follow(search, held, due, problem.likelihood.vector):
+            for _ in apply(search, held, moves, with_events=False):
+                pass
         if (labels == before).all():
             break
     return dataclasses.replace(problem, likelihood=search.likelihood, start=labels, follows=False)

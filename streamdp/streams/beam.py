@@ -383,10 +383,10 @@ class BeamStream(Stream):
         open_for = self.announcer.open_for
         through = max(-1, min(search.decided, search.seq - 1 - open_for)) if open_for else search.decided
         self.check_announced(through)
-        self.corrections.check(self.seq, int(search.state.beam.counters.next_label))
+        self.corrections.check(self.seq, search.next_label)
         search.pin(self.corrections.pinned)
         if self._looks.passes is not None:
-            self._looks.passes.check(self.seq, int(search.state.beam.counters.next_label))
+            self._looks.passes.check(self.seq, search.next_label)
 
 
 def _untrained(record: Record) -> Reject:

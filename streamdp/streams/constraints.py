@@ -17,12 +17,12 @@ from streamdp.answers.announcer import Announcer
 from streamdp.beam.data.choice import UNIT_NATS
 from streamdp.beam.data.pool import ALIVE
 from streamdp.beam.data.state import Output
-from streamdp.beam.looks.carry import Arrangement, carry_out, is_full, numbered
-from streamdp.beam.looks.rearrange import keep_some
-from streamdp.beam.looks.review import by_label, run_looks
+from streamdp.beam.looks.moves import Moves, apply, is_full, numbered
+from streamdp.beam.looks.review import by_label, leave
+from streamdp.beam.looks.second_look import LEAST_GAIN
 from streamdp.beam.search import BeamSearch
-from streamdp.offline.adopt import Proposal, nats_of
 from streamdp.offline.task import Stream
+from streamdp.offline.weigh import nats_of
 from streamdp.records import Assignment
 from streamdp.state.corrections import Correction
 from streamdp.streams.corrections import Corrections, Held, Side, newest_labels, refused
@@ -120,23 +120,13 @@ def obey_pin(search: BeamSearch, pinned: Side, clusters: np.ndarray, known: Know
 
 def keep(search: BeamSearch, kept: np.ndarray, *, with_events: bool) -> Iterator[Output]:
     """Leave some hypotheses; the best of them is announced, if the one that was is none of them."""
-    heir, revisions = search.head, search.seq - 1 - search.decided
+    heir = search.head
     if kept.all():
         return
     if not kept[heir]:
         joints = np.where(kept, search.log_joints, -np.inf)
         heir = int(np.argmax((joints - joints.max()) * UNIT_NATS > -0.5))
-
-    def look(out: Output) -> None:
-        keep_some(search.model, search.state, out, search.walk, search.choice, kept.astype(np.int64), heir)
-
-    yield from run_looks(search, look, 1, revisions, 1, with_events)
-
-
-def _canonical(labels: np.ndarray) -> np.ndarray:
-    """Clusters numbered by their first members."""
-    _, first, inverse = np.unique(labels, return_index=True, return_inverse=True)
-    return np.asarray(first[inverse])
+    yield from leave(search, kept, heir, with_events=with_events)
 
 
 # ---------------------------------------------------------------- corrections
@@ -208,29 +198,21 @@ def _final(what: str) -> str:
     return f"{what}: older records are not retained (--retain), or their answers are final (--second-look)"
 
 
-def _arranged(stream: Stream, known: Known, wanted: Constraint) -> tuple[Arrangement, np.ndarray] | str:
-    """How the announced clustering is to change, and the labels then; or why it cannot."""
+def _moves(stream: Stream, known: Known, wanted: Constraint) -> Moves | str:
+    """How the announced clustering is to change; or why it cannot."""
     if wanted.lost:
         return wanted.lost
-    search, minted = stream.search, int(stream.search.state.beam.counters.next_label)
-    if wanted.into == minted and is_full(search):
+    search = stream.search
+    splits = wanted.into == search.next_label
+    if splits and is_full(search):
         return "the finite mixture has no more components"
-    plan = _plan(stream, known, wanted.moved, wanted.into, minted)
-    if wanted.into == minted and not len(plan.changes.seqs):  # named after the founder: the rest goes instead
+    moves = numbered(search, Moves.to(search, stream.held, wanted.moved, wanted.into))
+    if splits and not len(moves.seqs):  # named after the founder: the rest goes instead
         rest = wanted.sides[1]
         if not known.can_go(rest):
             return _fixed(known, rest) or _final("the rest of the story can not be moved")
-        plan = _plan(stream, known, rest.seqs, minted, minted)
-    after = known.labels.copy()
-    after[plan.changes.seqs - known.first] = plan.changes.labels
-    return plan, after
-
-
-def _plan(stream: Stream, known: Known, seqs: np.ndarray, into: int, minted: int) -> Arrangement:
-    was = known.labels[seqs - known.first]
-    changes = Proposal(seqs, was, np.full(len(seqs), into), np.ones(len(seqs)), minted)
-    found, founders = numbered(stream.search, changes, stream.search.head_slots())
-    return Arrangement(found, founders, 0.0)
+        moves = numbered(search, Moves.to(search, stream.held, rest.seqs))
+    return moves
 
 
 def hold(
@@ -301,31 +283,29 @@ def _constrain(
 ) -> tuple[list[Side], Iterator[Output]]:
     """The sides of a correction, and what comes of it. Raises CorrectionError."""
     search = stream.search
-    minted = int(search.state.beam.counters.next_label)
+    minted = search.next_label
     wanted = constraint_of(correction, known, records, minted, corrections.pinned)
     clusters = clusters_by_hypothesis(search, known)
     if correction.what == "pin":
         kept = obey_pin(search, wanted.sides[0], clusters, known)
         return wanted.sides, keep(search, kept, with_events=with_events)
     kept = obey(search, wanted.sides, clusters, known)
-    plan = None
-    if not kept[search.head]:
-        found = _arranged(stream, known, wanted)
-        if not isinstance(found, str):
-            plan, after = found
-            same = (np.apply_along_axis(_canonical, 1, clusters) == _canonical(after)).all(axis=1)
-            nats = nats_of(stream, plan.changes)
-            best = np.where(kept, search.log_joints, -np.inf).max()
-            if (kept & same).any() or best >= search.log_joints[search.head] + nats:
-                plan = None
-        elif not kept.any():
-            raise refused(found)
-    if plan is None:
-        return wanted.sides, keep(search, kept, with_events=with_events)
-    against = corrections.against(known.first, after)
-    if against is not None:
+    kept_ones = wanted.sides, keep(search, kept, with_events=with_events)
+    if kept[search.head]:
+        return kept_ones
+    moves = _moves(stream, known, wanted)
+    if isinstance(moves, str):
+        if not kept.any():
+            raise refused(moves)
+        return kept_ones
+    after = known.labels.copy()
+    after[moves.seqs - known.first] = moves.labels
+    nats, best = nats_of(stream, moves), np.where(kept, search.log_joints, -np.inf).max()
+    if best >= search.log_joints[search.head] + nats - LEAST_GAIN:  # one that is left may be just that
+        return kept_ones
+    if (against := corrections.against(known.first, after)) is not None:
         raise refused(told_of(against))
-    return wanted.sides, carry_out(search, stream.held, plan._replace(nats=nats), with_events=with_events)
+    return wanted.sides, apply(search, stream.held, moves._replace(nats=nats), with_events=with_events)
 
 
 def told_of(held: Held) -> str:

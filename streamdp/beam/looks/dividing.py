@@ -11,18 +11,6 @@ from streamdp.beam.clusters.index import Index, count_of
 from streamdp.kernels.jit import entry, kernel
 from streamdp.likelihoods.words import gain, is_type, whole
 
-PART = 8
-"""Records of the smaller part, at least."""
-
-WORDS = 2
-"""Words that are tried as what tells the parts apart."""
-
-SWEEPS = 2
-"""How often each record is put where it fits better."""
-
-LEAST_SHARE = 0.1
-"""Of the records, with such a word and without, at least."""
-
 RECORDS, TOKENS, TYPES = range(3)
 
 
@@ -61,17 +49,13 @@ class Bags(NamedTuple):
     offsets: np.ndarray  # int64[N + 1]
     words: np.ndarray  # int32
     counts: np.ndarray  # int32
-    base: np.ndarray  # float64[V] p_w
     held: np.ndarray  # int64[2, V] what each side has of each word
     totals: np.ndarray  # int64[2, 3] records, tokens, distinct words of each
     having: np.ndarray  # int64[V] scratch
-    telling: np.ndarray  # int64[WORDS] words that tell records apart, the most telling first
-    worth: np.ndarray  # float64[WORDS] of each of them
-    tried: np.ndarray  # int64[N] sides
 
 
-@kernel
-def _divide(terms: Any, bags: Bags, first: int, side: np.ndarray, sweeps: int) -> float:
+@entry
+def divide(terms: Any, bags: Bags, first: int, side: np.ndarray, sweeps: int) -> float:
     """Put records from number ``first`` on where they fit better, so often; a side below 0 is none yet.
 
     Returns log H of both sides, with the part of an exchangeable prior of concentration 1.
@@ -97,59 +81,6 @@ def _divide(terms: Any, bags: Bags, first: int, side: np.ndarray, sweeps: int) -
         if totals[s, RECORDS] > 0:
             total += log_h(terms, held[s]) + math.lgamma(totals[s, RECORDS])
     return total
-
-
-@entry
-def divide(terms: Any, bags: Bags, first: int, side: np.ndarray, sweeps: int) -> float:
-    """Put records from number ``first`` on where they fit better, in place."""
-    return _divide(terms, bags, first, side, sweeps)
-
-
-@kernel
-def _find_telling(bags: Bags, first: int, n: int) -> int:
-    """Find words that tell n records apart, the most telling first; how many there are."""
-    start, end = bags.offsets[first], bags.offsets[first + n]
-    for p in range(start, end):
-        bags.having[bags.words[p]] += 1
-    best, worths, found = bags.telling, bags.worth, 0
-    for p in range(start, end):
-        w = bags.words[p]
-        having = bags.having[w]
-        bags.having[w] = 0
-        if having < LEAST_SHARE * n or n - having < LEAST_SHARE * n:
-            continue
-        worth = math.log(having / (bags.base[w] * (end - start))) * having * (n - having)
-        if worth <= 0.0 or (found == best.shape[0] and worth <= worths[found - 1]):
-            continue
-        found = min(found + 1, best.shape[0])
-        q = found - 1
-        while q > 0 and worths[q - 1] < worth:
-            best[q], worths[q] = best[q - 1], worths[q - 1]
-            q -= 1
-        best[q], worths[q] = w, worth
-    return found
-
-
-@entry
-def find_two(terms: Any, bags: Bags, starts: np.ndarray, sides: np.ndarray, found: np.ndarray) -> None:
-    """Which of some clusters, of records from number ``starts`` on each, are ``found`` to be rather two."""
-    for k in range(found.shape[0]):
-        first, n = starts[k], starts[k + 1] - starts[k]
-        tried = bags.tried[:n]
-        tried[:] = 0
-        top = _divide(terms, bags, first, tried, 0)
-        for j in range(_find_telling(bags, first, n)):
-            tried[:] = 0
-            for r in range(n):
-                for p in range(bags.offsets[first + r], bags.offsets[first + r + 1]):
-                    if bags.words[p] == bags.telling[j]:
-                        tried[r] = 1
-            joint = _divide(terms, bags, first, tried, SWEEPS)
-            fewest = min(bags.totals[0, RECORDS], bags.totals[1, RECORDS])
-            if joint > top and fewest >= PART:
-                top, found[k] = joint, 1
-                for r in range(n):
-                    sides[first + r] = tried[r]
 
 
 @kernel

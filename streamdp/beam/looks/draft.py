@@ -6,17 +6,16 @@ what every change gains. What has come of all is carried out at once.
 
 from __future__ import annotations
 
-import copy
 import math
 from dataclasses import replace
-from typing import Any, NamedTuple, Self, TypeVar
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from streamdp.beam.looks.carry import Moves
+from streamdp.beam.looks.moves import Moves
 from streamdp.beam.looks.pieces import pieces
 from streamdp.beam.looks.recent import Recent, gather
-from streamdp.beam.looks.review import Due, labels_of
+from streamdp.beam.looks.review import Due, doubled, labels_of
 from streamdp.beam.looks.second_look import LEAST_GAIN
 from streamdp.beam.looks.uniting import (
     Tail,
@@ -60,8 +59,6 @@ TAILS = (4.0, 25.0)
 ASKED = 1000
 """Records that are asked for tails, at most, evenly spaced."""
 
-Tuple = TypeVar("Tuple", bound=tuple[Any, ...])
-
 
 class Draft:
     """The open clusters of retained records by number, and those that it makes of them.
@@ -74,7 +71,8 @@ class Draft:
         self, search: BeamSearch, recent: Recent, batch: Batch, due: Due, began: VectorFamily
     ) -> None:
         assert batch.vectors is not None
-        pool, beam = search.state.pool, search.state.beam
+        pool, beam, clusters = search.state.pool, search.state.beam, search.state.clusters
+        rows = clusters.rows
         self.family = search.likelihood.vector
         self.ratio, self.shares = 0.0, np.ones(len(recent.slot))
         self.slots = np.flatnonzero(recent.held > 0)
@@ -88,7 +86,9 @@ class Draft:
         slots, weight = np.zeros(room, pool.slots.dtype), np.zeros(room)
         slots[:known], weight[:known] = pool.slots[self.slots], pool.weight[self.slots]
         self._state = search.state._replace(
-            pool=pool._replace(slots=slots, weight=weight), beam=beam._replace(founded=beam.founded.copy())
+            pool=pool._replace(slots=slots, weight=weight),
+            beam=beam._replace(founded=beam.founded.copy()),
+            clusters=clusters._replace(rows=rows._replace(block=rows.block[:0], coarse=rows.coarse[:0])),
         )
         same = {name: getattr(recent, name) for name in ("first", "position", "time")}
         sizes = {"records": len(recent.slot), "slots": room}
@@ -112,15 +112,6 @@ class Draft:
         stays[self._before[due.fixed - recent.first]] = True
         self._row = np.zeros(width)
         collect_rows(self.family.lasting.terms(), self._vectors, self._before, self.of.block)
-
-    def copied(self) -> Self:
-        """Another one like it."""
-        other, state = copy.copy(self), self._state
-        pool, founded = _copied(state.pool), state.beam.founded.copy()
-        state = state._replace(pool=pool, beam=state.beam._replace(founded=founded))
-        vars(other).update(_state=state, _recent=_copied(self._recent), of=_copied(self.of))
-        other.shares = self.shares.copy()
-        return other
 
     @property
     def _sizes(self) -> np.ndarray:
@@ -166,7 +157,7 @@ class Draft:
         """Which have doubled by the records from number ``since`` on."""
         counts, last = self._recent.held, self._recent.slot[max(since - self._recent.first, 0) :]
         before = counts - np.bincount(last[last >= 0], minlength=len(counts))
-        return np.flatnonzero(_doublings(before) < _doublings(counts))
+        return np.flatnonzero(doubled(before, counts, PIECE))
 
     def rearrange(self, tried: np.ndarray) -> bool:
         """Cut clusters into small pieces, unite these anew, and put records where they fit; whether any move.
@@ -394,7 +385,8 @@ class Draft:
         names = self._names(labels, minted)
         now, was = np.append(names, -1)[self._recent.slot], np.append(labels, -1)[self._before]
         moved = np.flatnonzero(now != was)
-        return Moves(moved + self._recent.first, was[moved], now[moved], self.shares[moved], minted)
+        seqs = moved + self._recent.first
+        return Moves(seqs, was[moved], now[moved], self.shares[moved], minted, self.ratio)
 
     def _names(self, labels: np.ndarray, minted: int) -> np.ndarray:
         """A label for each number: of the cluster that most of its records were in; a new one for the others.
@@ -442,15 +434,5 @@ def _founders(slots: np.ndarray) -> np.ndarray:
     return np.asarray(first[inverse])
 
 
-def _doublings(sizes: np.ndarray) -> np.ndarray:
-    return np.floor(np.log2(np.maximum(sizes, 1) / PIECE))
-
-
 def _longer(array: np.ndarray) -> np.ndarray:
     return np.concatenate([array, np.zeros_like(array)])
-
-
-def _copied(found: Tuple) -> Tuple:
-    """A named tuple with arrays of its own."""
-    parts = (part.copy() if isinstance(part, np.ndarray) else part for part in found)
-    return type(found)(*parts)

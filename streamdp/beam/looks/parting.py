@@ -15,11 +15,11 @@ from statistics import median
 import numpy as np
 
 from streamdp.beam.clusters.index import Index
-from streamdp.beam.data.state import REVIEW_EVERY, Output
-from streamdp.beam.looks.carry import Arrangement, Moves, carry_out, head_by_label, is_full, numbered
-from streamdp.beam.looks.dividing import PART, RECORDS, WORDS, Bags, divide, find_two, weigh_strangers
+from streamdp.beam.data.state import REVIEW_EVERY
+from streamdp.beam.looks.dividing import RECORDS, Bags, divide, weigh_strangers
+from streamdp.beam.looks.moves import Moves, head_by_label, is_full, numbered
 from streamdp.beam.looks.rearrange import tidy
-from streamdp.beam.looks.review import NONE, Due, by_label, gather_recent, labels_of, slots_of
+from streamdp.beam.looks.review import NONE, Due, by_label, doubled, gather_recent, labels_of, slots_of
 from streamdp.beam.looks.uniting import ratios_of_unions
 from streamdp.beam.search import BeamSearch
 from streamdp.encode.batch import Batch, Labelled
@@ -33,6 +33,18 @@ LEAST = 32
 
 MOST = 256
 """Records by which the parts are found, the latest; the others then go where they fit."""
+
+PART = 8
+"""Records of the smaller part, at least."""
+
+WORDS = 2
+"""Words that are tried as what tells the parts apart."""
+
+SWEEPS = 2
+"""How often each record is put where it fits better."""
+
+LEAST_SHARE = 0.1
+"""Of the records, with such a word and without, at least."""
 
 UNLIKE = 0.6
 """What one part loses by being one with the other, in what it would lose with a stranger, at least."""
@@ -63,21 +75,35 @@ class Few:
             wide = np.append(base, np.full(room, base.min()))
         self.terms = family.set_terms(by_word, by_record, wide)
         sides = np.zeros((2, n), np.int64), np.zeros((2, 3), np.int64)
-        having, telling, tried = (np.zeros(size, np.int64) for size in (n, WORDS, batch.size))
-        self.bags = Bags(
-            batch.offsets, words, batch.counts, base, *sides, having, telling, np.zeros(WORDS), tried
-        )
+        self._rarity = -np.log(base)
+        self.bags = Bags(batch.offsets, words, batch.counts, *sides, np.zeros(n, np.int64))
 
     def divide(self, first: int, side: np.ndarray, sweeps: int) -> float:
         """Put records from one on where they fit better, in place; log H with the prior's part."""
         return divide(self.terms, self.bags, first, side, sweeps)
 
-    def as_two(self, starts: np.ndarray) -> list[np.ndarray | None]:
-        """A side of each record of clusters that begin at these records; None of one that is one rather."""
-        found, sides = np.zeros(len(starts) - 1, np.int64), np.zeros(starts[-1], np.int64)
-        find_two(self.terms, self.bags, starts, sides, found)
-        each = zip(np.split(sides, starts[1:-1]), found, strict=True)
-        return [side if two else None for side, two in each]
+    def as_two(self, first: int, n: int) -> np.ndarray | None:
+        """A side of each of n records from one on, of one cluster; None where it is one rather."""
+        offsets = self.bags.offsets[first : first + n + 1]
+        words, best = self.bags.words[offsets[0] : offsets[-1]], None
+        top = self.divide(first, np.zeros(n, np.int64), 0)
+        for word in self._telling(words, n):
+            has = np.searchsorted(offsets, offsets[0] + np.flatnonzero(words == word), side="right") - 1
+            side = np.isin(np.arange(n), has).astype(np.int64)
+            joint = self.divide(first, side, SWEEPS)
+            if joint > top and self.bags.totals[:, RECORDS].min() >= PART:
+                top, best = joint, side
+        return best
+
+    def _telling(self, words: np.ndarray, n: int) -> np.ndarray:
+        """The words that tell n records apart best, of all their words."""
+        having, first = np.bincount(words, minlength=len(self.known)), np.full(len(self.known), len(words))
+        np.minimum.at(first, words, np.arange(len(words)))
+        found = np.flatnonzero(np.minimum(having, n - having) >= LEAST_SHARE * n)
+        k = having[found]
+        worth = (np.log(k / len(words)) + self._rarity[found]) * k * (n - k)
+        found, worth = found[worth > 0.0], worth[worth > 0.0]
+        return np.asarray(found[np.lexsort((first[found], -worth))[:WORDS]])
 
     def unlike(self, first: int, side: np.ndarray, index: Index, slots: np.ndarray) -> float:
         """What the smaller side loses as one with the larger, in what it would with the median slot."""
@@ -88,14 +114,10 @@ class Few:
         return own / usual if usual > 0.0 else 0.0
 
 
-def part(
-    search: BeamSearch, held: Labelled, told: np.ndarray, due: Due, *, with_events: bool
-) -> Iterator[Output]:
-    """Try the clusters that have grown to twice what they were as two.
+def part(search: BeamSearch, held: Labelled, before: np.ndarray, due: Due) -> Iterator[Moves]:
+    """Try the clusters that have grown to twice what they were as two; what moves is to be made at once.
 
-    ``told`` are the labels before second looks, which events are to name.
-
-    Yields revisions and events; the buffers are used again when the iterator goes on.
+    ``before`` are the labels before second looks, which events are to name.
     """
     family = search.likelihood  # of an ordered one the sides have no closed form
     if not isinstance(family, WordFamily) or family.ordered or (search.seq % PART_EVERY and not due.last):
@@ -114,35 +136,27 @@ def part(
         return
     starts, index = np.cumsum([0, *map(len, latest)]), search.words.inverted
     room = int(max(index.tokens[others].max(), index.types[others].max()))
-    few, labels = Few(search, batch, room), held.labels
-    for places, first, side in zip(tried, starts.tolist(), few.as_two(starts), strict=False):
+    few = Few(search, batch, room)
+    for places, first, n in zip(tried, starts.tolist(), map(len, latest), strict=False):
+        side = few.as_two(first, n)
         if side is None:
             continue
         strangers = _of_size(search, others[others != slots[places[0]]], int(np.bincount(side).max()))
         if few.unlike(first, side, search.words.inverted, strangers) < UNLIKE:
             continue
-        now = held._replace(labels=labels)
-        plan = _plan(search, now, places, side)
-        if plan is not None:
-            plan = plan._replace(told=told[plan.changes.seqs - held.first])
-            yield from carry_out(search, now, plan, with_events=with_events)
-            labels = labels.copy()
-            labels[plan.changes.seqs - held.first] = plan.changes.labels
-            now = held._replace(labels=labels)
-            _count_prior(search, now, int(plan.changes.was[0]), plan.changes.minted)
+        moves = _moves(search, held, places, side)
+        if moves is not None and len(moves.seqs):
+            yield moves._replace(before=before[moves.seqs - held.first])
+            _count_prior(search, held, int(moves.was[0]), moves.minted)
 
 
 def _grown(search: BeamSearch, slots: np.ndarray, counts: np.ndarray, due: Due) -> np.ndarray:
     """The slots of clusters that have doubled with the latest records, by label; those are of each record."""
     fresh = slots[-PART_EVERY:]
     before = counts - np.bincount(fresh[fresh >= 0], minlength=len(counts))
-    doubled = (counts >= LEAST) & (_doublings(before) < _doublings(counts))
-    names, grown = by_label(search, np.flatnonzero(doubled & (search.state.pool.pinned == 0)))
+    due_now = (counts >= LEAST) & doubled(before, counts, LEAST)
+    names, grown = by_label(search, np.flatnonzero(due_now & (search.state.pool.pinned == 0)))
     return grown[~np.isin(names, due.whole)]
-
-
-def _doublings(sizes: np.ndarray) -> np.ndarray:
-    return np.floor(np.log2(np.maximum(sizes, 1) / LEAST))
 
 
 def _is_free(seqs: np.ndarray, due: Due) -> bool:
@@ -156,7 +170,7 @@ def _of_size(search: BeamSearch, slots: np.ndarray, size: int) -> np.ndarray:
     return slots[np.lexsort((labels_of(search, slots), away))[:STRANGERS]]
 
 
-def _plan(search: BeamSearch, held: Labelled, places: np.ndarray, side: np.ndarray) -> Arrangement | None:
+def _moves(search: BeamSearch, held: Labelled, places: np.ndarray, side: np.ndarray) -> Moves | None:
     """How a cluster is parted, its latest records on these sides; None where it is better whole."""
     few = Few(search, held.batch.take(places))
     side = np.append(np.full(len(places) - len(side), -1, np.int64), side)
@@ -165,13 +179,11 @@ def _plan(search: BeamSearch, held: Labelled, places: np.ndarray, side: np.ndarr
     seqs = held.first + places[side != side[0]]
     if two <= one or not PART <= len(seqs) <= len(side) - PART or is_full(search):
         return None
-    minted, n = int(search.state.beam.counters.next_label), len(seqs)
-    was, sure = np.full(n, held.labels[places[0]]), np.full(n, 1.0 / (1.0 + math.exp(one - two)))
-    moves, founders = numbered(
-        search, Moves(seqs, was, np.full(n, minted), sure, minted), search.head_slots()
-    )
+    n = len(seqs)
     prior = sum(math.lgamma(size) for size in (n, len(side) - n)) - math.lgamma(len(side))
-    return Arrangement(moves, founders, two - one - prior) if len(founders) else None
+    sure = np.full(n, 1.0 / (1.0 + math.exp(one - two)))
+    moves = Moves.to(search, held, seqs)
+    return numbered(search, moves._replace(shares=sure, nats=two - one - prior))
 
 
 def _count_prior(search: BeamSearch, held: Labelled, label: int, new: int) -> None:

@@ -26,25 +26,9 @@ from streamdp.beam.looks.recent import Recent, link, unlink
 from streamdp.beam.step.advance import Records, record_at
 from streamdp.beam.step.announce import add_move, change_head, mint, weigh_revisions
 from streamdp.beam.step.capacity import need
-from streamdp.beam.step.closing import discard_slot, drop_all_but, drop_all_but_head, found_slot
+from streamdp.beam.step.closing import discard_slot, drop_all_but, found_slot
 from streamdp.beam.step.commit import settle
 from streamdp.kernels.jit import entry, kernel
-
-
-@entry
-def keep_head(model: Model, state: State, out: Output, choice: Choice) -> None:
-    """Let the best hypothesis decide everything, so that all clusters are agreed."""
-    if not room_to_look(state, out, 0):
-        return
-    events = state.pool.counters.used
-    out.needs.events = need(out, out.counters.events + events, out.events.shape[0])
-    if out.counters.status == COMPLETE:
-        before = out.counters.events
-        drop_all_but_head(state, choice)
-        settle(model, state, out, choice, 1)
-        for e in range(before, out.counters.events):
-            out.events[e].by = state.beam.counters.seq - 1
-        out.counters.done = 1
 
 
 @kernel

@@ -174,25 +174,6 @@ def _find_older_weights(prior: DistanceDependentTerms, state: State, recent: Rec
 
 
 @entry
-def find_slots(labels: np.ndarray, names: np.ndarray, slots: np.ndarray, found: np.ndarray) -> None:
-    """Write down the slot of each label, -1 for one that is none of ``names``, which are in order."""
-    before, slot = -1, -1
-    for i in range(labels.shape[0]):
-        label = labels[i]
-        if label != before:
-            low, high = 0, names.shape[0]
-            while low < high:
-                middle = (low + high) // 2
-                if names[middle] < label:
-                    low = middle + 1
-                else:
-                    high = middle
-            slot = slots[low] if low < names.shape[0] and names[low] == label else -1
-            before = label
-        found[i] = slot
-
-
-@entry
 def gather(prior: Any, state: State, recent: Recent) -> None:
     """Make the lists."""
     for m in range(recent.slot.shape[0]):

@@ -10,8 +10,8 @@ import numpy as np
 from streamdp.beam.clusters.places import Places
 from streamdp.beam.data.pool import ALIVE
 from streamdp.beam.data.state import GROW, REVIEW_EVERY, Incoming, Output
-from streamdp.beam.looks.rearrange import keep_head
-from streamdp.beam.looks.recent import Recent, find_slots, gather
+from streamdp.beam.looks.rearrange import keep_some
+from streamdp.beam.looks.recent import Recent, gather
 from streamdp.beam.looks.second_look import Chosen, look_again
 from streamdp.beam.search import BeamSearch
 from streamdp.encode.batch import Batch
@@ -57,11 +57,17 @@ def coming_of_age(seq: int, age: int, *, last: bool) -> list[tuple[int, int]]:
 
 def decide(search: BeamSearch, *, with_events: bool) -> Iterator[Output]:
     """Let the best hypothesis decide everything, so that nothing is contested. Yields events."""
+    width = int(search.state.beam.counters.width)
+    yield from leave(search, np.arange(width) == search.head, search.head, with_events=with_events)
 
-    def keep(out: Output) -> None:
-        keep_head(search.model, search.state, out, search.choice)
 
-    yield from run_looks(search, keep, 1, 0, 1, with_events)
+def leave(search: BeamSearch, kept: np.ndarray, heir: int, *, with_events: bool) -> Iterator[Output]:
+    """Leave some hypotheses, of which one is announced from now on. Yields revisions and events."""
+
+    def look(out: Output) -> None:
+        keep_some(search.model, search.state, out, search.walk, search.choice, kept.astype(np.int64), heir)
+
+    yield from run_looks(search, look, 1, search.seq - 1 - search.decided, 1, with_events)
 
 
 def review(
@@ -134,12 +140,11 @@ def gather_recent(search: BeamSearch, first: int, batch: Batch, labels: np.ndarr
 def slots_of(search: BeamSearch, labels: np.ndarray) -> np.ndarray:
     """The slots of open clusters that all hypotheses hold, by label; -1 for a label that none of them has."""
     pool = search.state.pool
-    slots = np.flatnonzero((pool.state == ALIVE) & (pool.column < 0))
-    if len(slots) > len(labels):  # leaving most out is cheaper than to put all in order
-        slots = slots[np.isin(labels_of(search, slots), labels)]
-    found = np.empty(len(labels), np.int64)
-    find_slots(labels, *by_label(search, slots), found)
-    return found
+    names, slots = by_label(search, np.flatnonzero((pool.state == ALIVE) & (pool.column < 0)))
+    place = np.full(max(int(labels.max(initial=-1)) + 1, 1), -1)
+    known = names < len(place)
+    place[names[known]] = slots[known]
+    return np.asarray(place[labels])
 
 
 def by_label(search: BeamSearch, slots: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -170,6 +175,12 @@ def _of_age(search: BeamSearch, recent: Recent, due: Due) -> np.ndarray:
             old |= (ages >= multiple * due.age) & (ages - REVIEW_EVERY < multiple * due.age)
         slots, founder = slots[old], founder[old]
     return np.asarray(slots[np.argsort(founder)])
+
+
+def doubled(before: np.ndarray, now: np.ndarray, least: int) -> np.ndarray:
+    """Which clusters have reached another doubling of a size, shape (K,), by their sizes."""
+    before, now = (np.floor(np.log2(np.maximum(sizes, 1) / least)) for sizes in (before, now))
+    return np.asarray(before < now)
 
 
 def run_looks(

@@ -7,18 +7,18 @@ have grown are cut up and put together anew, if that is likelier (:class:`~strea
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator
 
 import numpy as np
 
-from streamdp.beam.data.state import Output
-from streamdp.beam.looks.carry import Arrangement, carry_out, numbered
 from streamdp.beam.looks.draft import Draft
+from streamdp.beam.looks.moves import Moves
 from streamdp.beam.looks.rearrange import tidy
-from streamdp.beam.looks.review import Due, decide, gather_recent, labels_of
+from streamdp.beam.looks.review import Due, gather_recent, labels_of
 from streamdp.beam.looks.uniting import rebase_slots
 from streamdp.beam.search import BeamSearch
-from streamdp.encode.batch import Batch, Labelled
+from streamdp.encode.batch import Labelled
 from streamdp.kernels.rows import power_of_two
 from streamdp.likelihoods import VectorFamily
 from streamdp.likelihoods.base import MEMBERS
@@ -44,44 +44,27 @@ def are_shown(labels: np.ndarray, family: VectorFamily) -> bool:
     return bool((sizes[sizes >= MEMBERS] - 1).sum() >= FREEDOM * parameters)
 
 
-def follow(
-    search: BeamSearch,
-    first: int,
-    batch: Batch,
-    labels: np.ndarray,
-    due: Due,
-    began: VectorFamily,
-    *,
-    with_events: bool,
-) -> Iterator[Output]:
+def follow(search: BeamSearch, held: Labelled, due: Due, began: VectorFamily) -> Iterator[Moves]:
     """Choose the likelihood's parameters by the clusters found; unite and part them.
 
-    The best hypothesis decides everything before; the likelihood of the search is replaced.
+    What moves is to be made at once; then the likelihood of the search is replaced.
 
     Parameters
     ----------
     search
-        The running beam.
-    first, batch, labels
-        The latest records, the number of the first of them, and the newest labels.
+        The running beam, of which the best hypothesis has decided everything.
+    held
+        The latest records, with their newest labels.
     due
         From which record on clusters may change, and whether the stream has ended; of which records and of
         which age does not matter.
     began
         The likelihood as the first records suggested it.
-    with_events
-        Whether cluster events are wanted.
-
-    Yields
-    ------
-    Revisions and events; the buffers are used again when the iterator goes on.
     """
-
-    yield from decide(search, with_events=with_events)
-    recent = gather_recent(search, first, batch, labels)
-    draft = Draft(search, recent, batch, due, began)
+    recent = gather_recent(search, *held)
+    draft = Draft(search, recent, held.batch, due, began)
     draft.unite()
-    other = draft.copied()
+    other = copy.deepcopy(draft)
     draft.take_strays()
     if other.rearrange(other.alive() if due.last else other.grown(_before(search.seq))):
         other.take_strays()
@@ -89,11 +72,9 @@ def follow(
         if (limit == 0 or count <= max(limit, len(draft.alive()))) and other.joint > draft.joint:
             draft = other
     log_h = -rebase_slots(search.model.family.vector, search.state)
-    moves = draft.moves(labels_of(search, draft.slots), int(search.state.beam.counters.next_label))
+    moves = draft.moves(labels_of(search, draft.slots), search.next_label)
     if len(moves.seqs):
-        moves, founders = numbered(search, moves, search.head_slots())
-        plan = Arrangement(moves, founders, draft.ratio)
-        yield from carry_out(search, Labelled(first, batch, labels), plan, with_events=with_events)
+        yield moves
     search.rebase(draft.family)
     log_h += rebase_slots(search.model.family.vector, search.state)
     tidy(search.state, recent, NONE, log_h)

@@ -106,26 +106,16 @@ def drop_dissenters(model: Model, state: State, choice: Choice, seq: int) -> int
 
 
 @kernel
-def drop_all_but_head(state: State, choice: Choice) -> None:
-    """Let the best hypothesis decide everything; what it does not hold is still to be freed."""
-    beam = state.beam
-    for h in range(beam.counters.width):
-        choice.dropped[h] = h != beam.counters.head
-    _drop(state, choice)
-    beam.counters.leads = 0
-    beam.counters.lead = 0.0
-    beam.counters.decided = advance_root(state.trellis, state.lineages)
-
-
-@kernel
 def drop_all_but(state: State, choice: Choice, kept: np.ndarray) -> None:
     """Drop the hypotheses that are not marked in ``kept``; the head is marked."""
     beam = state.beam
     for h in range(beam.counters.width):
         choice.dropped[h] = kept[h] == 0
     _drop(state, choice)
-    if beam.counters.greedy != beam.counters.head:
+    if beam.counters.width == 1 or beam.counters.greedy != beam.counters.head:
         beam.counters.leads = 0
+    if beam.counters.width == 1:
+        beam.counters.lead = 0.0
     beam.counters.decided = advance_root(state.trellis, state.lineages)
 
 

@@ -1,4 +1,8 @@
-"""Carrying out what was found of the announced clustering: records move, clusters are founded and end."""
+"""Moves of retained records between clusters of the announced clustering, and how they are applied.
+
+Whoever finds that records belong elsewhere proposes moves. They are applied in one way: the best hypothesis
+decides everything, clusters are founded, records move one by one, and what became of clusters is reported.
+"""
 
 from __future__ import annotations
 
@@ -20,32 +24,36 @@ from streamdp.priors.base import found_weight
 
 
 class Moves(NamedTuple):
-    """Records that would go to other clusters, in order; labels from ``minted`` on are of new ones."""
+    """Records that would go to other clusters, all of them or none, in order.
+
+    ``nats`` is by how much they raise the log joint, where whoever proposes them knows it; None: they are
+    weighed, and made if they raise it.
+    """
 
     seqs: np.ndarray  # int64[M]
     was: np.ndarray  # int64[M]
-    labels: np.ndarray  # int64[M]
+    labels: np.ndarray  # int64[M] from ``minted`` on those of new clusters
     shares: np.ndarray  # float64[M] how sure each of them is
     minted: int
+    nats: float | None = None
+    before: np.ndarray | None = None
+    """int64[M] the labels before others moved, with the same record, which events name; None: as ``was``."""
+
+    @classmethod
+    def to(cls, search: BeamSearch, held: Labelled, seqs: np.ndarray, into: int | None = None) -> Self:
+        """Records, by number and in order, into one cluster; None: a new one."""
+        minted, n = search.next_label, len(seqs)
+        labels = np.full(n, minted if into is None else into)
+        return cls(seqs, held.labels[seqs - held.first], labels, np.ones(n), minted)
 
     def take(self, chosen: np.ndarray) -> Self:
         """Some of them."""
-        seqs, was, labels, shares, _ = self
-        return self._replace(seqs=seqs[chosen], was=was[chosen], labels=labels[chosen], shares=shares[chosen])
+        seqs, was, labels, shares = (each[chosen] for each in self[:4])
+        before = None if self.before is None else self.before[chosen]
+        return self._replace(seqs=seqs, was=was, labels=labels, shares=shares, before=before)
 
 
-Changes = TypeVar("Changes", bound=Moves)
-
-
-class Arrangement(NamedTuple):
-    """Moves that can be made, and by how many nats they raise the log joint."""
-
-    changes: Moves
-    founders: np.ndarray  # int64[K] which record names each new cluster; their labels follow each other
-    nats: float
-    told: np.ndarray | None = None
-    """int64[M] the labels before others moved, with the same record; None: as ``was``."""
-
+SomeMoves = TypeVar("SomeMoves", bound=Moves)
 
 Row = tuple[int, int, np.ndarray, np.ndarray]
 """Kind of an event, slot, labels that records came from or went to, how many each."""
@@ -63,56 +71,51 @@ def is_full(search: BeamSearch) -> bool:
     return not found_weight(search.model.prior, founded) > 0.0
 
 
-def numbered(
-    search: BeamSearch, changes: Changes, among: np.ndarray | None = None
-) -> tuple[Changes, np.ndarray]:
-    """The same with the labels that new clusters will have, and what records these are named after.
+def numbered(search: BeamSearch, moves: SomeMoves) -> SomeMoves:
+    """The same with the labels that new clusters will have.
 
-    A cluster is named after one of its records, after which no other is: one where that cannot be is left.
-    Others are the open clusters in the slots ``among``; None: those of all hypotheses.
+    It is named after one of its records, after which no other is: where that cannot be, it is left out.
     """
-    state = search.state
-    others = state.pool.state == ALIVE
-    if among is not None:
-        others &= np.isin(np.arange(len(others)), among)
-    taken = set(state.pool.founder[others].tolist())
+    return _with_founders(search, moves)[0]
+
+
+def _with_founders(search: BeamSearch, moves: SomeMoves) -> tuple[SomeMoves, np.ndarray]:
+    """Moves that are numbered, and what records new clusters are named after."""
+    taken = set(search.state.pool.founder[head_by_label(search)[1]].tolist())
     founders: list[int] = []
-    labels, keep = changes.labels.copy(), np.ones(len(changes.labels), bool)
-    minted = int(state.beam.counters.next_label)
-    for label in np.unique(changes.labels[changes.labels >= changes.minted]).tolist():
-        members = changes.labels == label
-        founder = next((seq for seq in changes.seqs[members].tolist() if seq not in taken), None)
+    labels, keep = moves.labels.copy(), np.ones(len(moves.labels), bool)
+    minted = search.next_label
+    for label in np.unique(moves.labels[moves.labels >= moves.minted]).tolist():
+        members = moves.labels == label
+        founder = next((seq for seq in moves.seqs[members].tolist() if seq not in taken), None)
         keep &= ~members | (founder is not None)
         if founder is not None:
             labels[members] = minted + len(founders)
             founders.append(founder)
-    found = changes._replace(labels=labels, minted=minted).take(keep)
+    found = moves._replace(labels=labels, minted=minted).take(keep)
     return found, np.array(founders, np.int64)
 
 
-def carry_out(
-    search: BeamSearch, held: Labelled, plan: Arrangement, *, with_events: bool
-) -> Iterator[Output]:
-    """Let the best hypothesis decide everything, and rearrange it.
+def apply(search: BeamSearch, held: Labelled, moves: Moves, *, with_events: bool) -> Iterator[Output]:
+    """Let the best hypothesis decide everything, and make moves in it that can be made.
 
     ``with_events`` says whether cluster events are wanted. Yields revisions and events; the buffers are used
-    again when the iterator goes on.
+    again when the iterator goes on. In the end ``held`` has the labels that came of it.
     """
-    changes = plan.changes
     times = np.zeros(held.batch.size) if held.batch.times is None else held.batch.times
     times = np.ascontiguousarray(times, np.float64)
 
     yield from decide(search, with_events=with_events)
-    _found(search, plan, times[plan.founders - held.first])
+    moves, founders = _with_founders(search, moves)
+    _found(search, founders, times[founders - held.first])
     recent = gather_recent(search, held.first, held.batch, held.labels)
     labels, slots = head_by_label(search)
-    into = slots[np.searchsorted(labels, changes.labels)]
-    left = slots[np.searchsorted(labels, changes.was)]
-    ended = _ended(search, changes, left, into)
+    into = slots[np.searchsorted(labels, moves.labels)]
+    left = slots[np.searchsorted(labels, moves.was)]
     if with_events:
-        yield from _report(search, [_end(changes, left, slot) for slot in ended])
-    chosen = held.batch.take(changes.seqs - held.first)
-    chosen_times = times[changes.seqs - held.first]
+        yield from _report(search, [_end(moves, left, slot) for slot in _ended(search, left, into)])
+    chosen = held.batch.take(moves.seqs - held.first)
+    chosen_times = times[moves.seqs - held.first]
     concerned = np.unique(np.concatenate([left, into]))
     lasting = _recollect(search, held.batch, recent, concerned, forget=False)
     model, family = search.model, search.model.family
@@ -122,17 +125,17 @@ def carry_out(
     def move(out: Output) -> None:
         records = search.prepare(chosen)._replace(times=chosen_times)
         state, scores = search.state, search.scores
-        move_records(model, state, scores, recent, out, records, changes.seqs, into, changes.shares)
+        move_records(model, state, scores, recent, out, records, moves.seqs, into, moves.shares)
 
     longest = int(np.diff(chosen.offsets).max(initial=1)) if chosen.sparse else 1
-    yield from run_looks(search, move, len(changes.seqs), len(changes.seqs), longest, with_events)
+    yield from run_looks(search, move, len(moves.seqs), len(moves.seqs), longest, with_events)
     _recollect(search, held.batch, recent, concerned, forget=True)
     if with_events:
-        minted = changes.minted + np.arange(len(plan.founders))
-        born = slots[np.searchsorted(labels, minted)]
-        told = changes.was if plan.told is None else plan.told
-        yield from _report(search, [_birth(told, into, slot) for slot in born.tolist()])
-    tidy(search.state, recent, concerned, plan.nats)
+        born = slots[np.searchsorted(labels, moves.minted + np.arange(len(founders)))]
+        before = moves.was if moves.before is None else moves.before
+        yield from _report(search, [_birth(before, into, slot) for slot in born.tolist()])
+    tidy(search.state, recent, concerned, moves.nats or 0.0)
+    held.labels[moves.seqs - held.first] = moves.labels
 
 
 def _recollect(
@@ -159,30 +162,30 @@ def _recollect(
     return terms
 
 
-def _found(search: BeamSearch, plan: Arrangement, times: np.ndarray) -> None:
-    new = np.zeros(len(plan.founders), np.int64)
+def _found(search: BeamSearch, founders: np.ndarray, times: np.ndarray) -> None:
+    new = np.zeros(len(founders), np.int64)
 
     def found(out: Output) -> None:
-        found_clusters(search.model, search.state, out, plan.founders, times, new)
+        found_clusters(search.model, search.state, out, founders, times, new)
 
     for _ in run_looks(search, found, len(new), 0, 1, with_events=False):
         pass
 
 
-def _ended(search: BeamSearch, changes: Moves, left: np.ndarray, into: np.ndarray) -> list[int]:
+def _ended(search: BeamSearch, left: np.ndarray, into: np.ndarray) -> list[int]:
     """The slots that will be empty."""
     slots, leaving = np.unique(left, return_counts=True)
     sizes = search.state.pool.slots["size"][slots]
     return list(slots[(leaving == sizes) & ~np.isin(slots, into)].tolist())
 
 
-def _end(changes: Moves, left: np.ndarray, slot: int) -> Row:
-    labels, records = np.unique(changes.labels[left == slot], return_counts=True)
+def _end(moves: Moves, left: np.ndarray, slot: int) -> Row:
+    labels, records = np.unique(moves.labels[left == slot], return_counts=True)
     return (MERGED if len(labels) == 1 else VANISHED), slot, labels, records
 
 
-def _birth(told: np.ndarray, into: np.ndarray, slot: int) -> Row:
-    labels, records = np.unique(told[into == slot], return_counts=True)
+def _birth(before: np.ndarray, into: np.ndarray, slot: int) -> Row:
+    labels, records = np.unique(before[into == slot], return_counts=True)
     return SPLIT, slot, labels, records
 
 
