@@ -23,7 +23,7 @@ from streamdp.beam.data.state import Incoming, Output, State
 from streamdp.beam.looks import review as reviewing
 from streamdp.beam.looks.recent import Recent
 from streamdp.beam.looks.review import MOST_RECORDS, Due, gather_recent, review, run_looks
-from streamdp.beam.looks.second_look import Chosen, look_again
+from streamdp.beam.looks.second_look import Chosen, Look, look_again
 from streamdp.beam.search import BeamSearch
 from streamdp.encode.batch import Batch
 from streamdp.engine import Engine
@@ -269,9 +269,9 @@ def look_at(
     """Look at all records of a batch, the first of which is number ``first``, and at clusters."""
     bag = Incoming(-1, 0.0, np.zeros(100, np.int32), np.zeros(100, np.int32), np.zeros(0), -1)
     records = search.prepare(chosen)
-    model, state, scores = search.model, search.state, search.scores
+    looked = Look(search.model, search.state, search.scores, made(Places, {}), recent, out)
     seqs = np.arange(first, first + chosen.size)
-    look_again(model, state, scores, made(Places, {}), recent, out, Chosen(records, first, seqs, slots, bag))
+    look_again(looked, Chosen(records, first, seqs, slots, bag))
 
 
 def look(oracle: Oracle, kernel: Callable[[Output], None]) -> tuple[set[int], float]:

@@ -60,38 +60,42 @@ LEAST_GAIN = 1e-6
 """Nats; what is less may be floating-point noise."""
 
 
+class Look(NamedTuple):
+    """What a look works with."""
+
+    model: Model
+    state: State
+    scores: Scores
+    places: Places
+    recent: Recent
+    out: Output
+
+
 @kernel
-def _better_place(places: Places, own: float) -> tuple[int, float, float]:
-    """The slot of the best place, if it is better than to stay (else -1); nats gained, and its share."""
+def _best_place(look: Look, own: float, slot: int, m: int) -> tuple[int, float, float]:
+    """The slot of the best place of those found, if it is better than to stay (else -1); nats, and its share.
+
+    That is of record m of a slot, or (-1) of the whole slot.
+    """
+    model, state, places, recent = look.model, look.state, look.places, look.recent
     if places.counters.found == 0:
         return -1, 0.0, 0.0
+    for p in range(places.counters.found):
+        if m < 0:
+            ratio = ratio_of_union(model.prior, state, recent, slot, places.slot[p])
+        else:
+            ratio = ratio_of_joining(model.prior, state, recent, m, places.slot[p])
+        places.score[p] = math.log(places.value[p]) + ratio
     best, share = best_place(places, own)
     gain = places.score[best] - own
-    if not LEAST_GAIN < gain < np.inf:
-        return -1, gain, share
-    return places.slot[best], gain, share
-
-
-# ---------------------------------------------------------------- records
+    return (places.slot[best] if LEAST_GAIN < gain < np.inf else -1), gain, share
 
 
 @kernel
-def _return(model: Model, state: State, scores: Scores, slot: int, record: Incoming) -> None:
-    take_in(model, state, scores, slot, record)
-    put_back(state, slot)
-
-
-@kernel
-def _look_at_record(
-    model: Model,
-    state: State,
-    scores: Scores,
-    places: Places,
-    recent: Recent,
-    out: Output,
-    record: Incoming,
-) -> bool:
+def _look_at_record(look: Look, record: Incoming) -> bool:
     """Weigh a record again; False where room must be made first."""
+    model, state, scores = look.model, look.state, look.scores
+    places, recent, out = look.places, look.recent, look.out
     pool, beam = state.pool, state.beam
     m = record.seq - recent.first
     slot = recent.slot[m]
@@ -108,13 +112,10 @@ def _look_at_record(
         stays = ratio_of_staying(model.prior, state, recent, m) if value > 0.0 else 0.0
         own = math.log(value) + stays if value > 0.0 else -np.inf
     find_places(state, scores, places, slot, 1)
-    n = places.counters.found
-    for p in range(n):
-        ratio = ratio_of_joining(model.prior, state, recent, m, places.slot[p])
-        places.score[p] = math.log(places.value[p]) + ratio
-    _return(model, state, scores, slot, record)
+    into, gain, share = _best_place(look, own, slot, m)
+    take_in(model, state, scores, slot, record)
+    put_back(state, slot)
     beam.counters.looks += 1
-    into, gain, share = _better_place(places, own)
     if into < 0:
         return True
     room_to_join(state, out, slot, into, record.words)
@@ -137,15 +138,10 @@ def _look_at_record(
     return True
 
 
-# ---------------------------------------------------------------- clusters
-
-
 @kernel
-def _unite(
-    model: Model, state: State, scores: Scores, recent: Recent, slot: int, into: int, bag: Incoming
-) -> None:
+def _unite(look: Look, slot: int, into: int, bag: Incoming) -> None:
     """Make a slot, which still stands, part of another."""
-    pool = state.pool
+    model, state, scores, pool = look.model, look.state, look.scores, look.state.pool
     leave_class(state.clusters.bag, pool, into)
     join_slot(state.clusters, model, scores, into, bag)
     pool.slots[into].size += pool.slots[slot].size
@@ -157,17 +153,10 @@ def _unite(
 
 
 @kernel
-def _look_at_cluster(
-    model: Model,
-    state: State,
-    scores: Scores,
-    places: Places,
-    recent: Recent,
-    out: Output,
-    bag: Any,
-    slot: int,
-) -> bool:
+def _look_at_cluster(look: Look, bag: Any, slot: int) -> bool:
     """Weigh a cluster again, whole; False where room must be made first."""
+    model, state, scores = look.model, look.state, look.scores
+    places, recent, out = look.places, look.recent, look.out
     pool, beam = state.pool, state.beam
     row = pool.slots[slot]
     if pool.state[slot] != ALIVE or pool.column[slot] >= 0 or recent.held[slot] != row.size:
@@ -185,14 +174,9 @@ def _look_at_cluster(
     show_slot(state.clusters.bag, slot)
     put_back(state, slot)
     beam.counters.looks += 1
-    n = places.counters.found
     if scores.counters.new_value <= 0.0:
         return True
-    own = math.log(scores.counters.new_value)
-    for p in range(n):
-        ratio = ratio_of_union(model.prior, state, recent, slot, places.slot[p])
-        places.score[p] = math.log(places.value[p]) + ratio
-    into, gain, share = _better_place(places, own)
+    into, gain, share = _best_place(look, math.log(scores.counters.new_value), slot, -1)
     if into < 0:
         return True
     room_to_join(state, out, slot, into, whole.words)
@@ -202,7 +186,7 @@ def _look_at_cluster(
     report_merger(state, out, slot, into)
     count_gain(state, gain, row.size)
     m = recent.head[slot]
-    _unite(model, state, scores, recent, slot, into, whole)
+    _unite(look, slot, into, whole)
     count_merger(state)
     while m >= 0:
         after = recent.next[m]
@@ -225,19 +209,12 @@ class Chosen(NamedTuple):
 
 
 @entry
-def look_again(
-    model: Model,
-    state: State,
-    scores: Scores,
-    places: Places,
-    recent: Recent,
-    out: Output,
-    chosen: Chosen,
-) -> None:
+def look_again(look: Look, chosen: Chosen) -> None:
     """Look at records again, then at clusters.
 
     Goes on with look ``out.counters.done``. (One entry for both: what they share is compiled once.)
     """
+    state, recent, out = look.state, look.recent, look.out
     records, seqs, slots = chosen.records, chosen.seqs, chosen.slots
     i, n = out.counters.done, seqs.shape[0]
     while i < n + slots.shape[0]:
@@ -245,10 +222,9 @@ def look_again(
         if not room_to_look(state, out, revisions):
             return
         if i < n:
-            record = record_at(records, seqs[i] - chosen.first, seqs[i])
-            done = _look_at_record(model, state, scores, places, recent, out, record)
+            done = _look_at_record(look, record_at(records, seqs[i] - chosen.first, seqs[i]))
         else:
-            done = _look_at_cluster(model, state, scores, places, recent, out, chosen.bag, slots[i - n])
+            done = _look_at_cluster(look, chosen.bag, slots[i - n])
         if not done:
             return
         i += 1
