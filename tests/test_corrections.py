@@ -248,14 +248,17 @@ def test_splitting_makes_a_story_and_moving_changes_it() -> None:
     assert labels_of(engine)[part[0]] == b
 
 
-def test_splitting_off_the_founder_of_a_story_names_the_rest_anew() -> None:
+def test_splitting_off_the_founder_of_a_story_leaves_the_rest_its_name() -> None:
     engine = engine_of()
     a = largest(engine)[0]
     own = np.flatnonzero(labels_of(engine) == a)
     correct(engine, "split", a, seqs=(int(own[0]),))
     after = labels_of(engine)
     assert (after == after[own[0]]).sum() == 1
-    assert len({*after[own[1:]].tolist()}) == 1
+    assert (after[own[1:]] == a).all()
+    again = Engine.loads(engine.dumps(), engine.settings, with_events=True)
+    more = stories_of(100, 3)[60:]
+    assert again.advance(more).lines == engine.advance(more).lines
 
 
 def test_joints_after_a_correction_are_those_of_the_clustering() -> None:

@@ -137,7 +137,7 @@ def better(stream: Stream, proposal: Proposal) -> Moves | None:
     kept = np.zeros(len(moves.seqs), bool)
     for part in _parts(moves):
         kept[part] = weigher.accept(part)
-    moves = numbered(stream.search, moves.take(kept))
+    moves = moves.take(kept)
     if len(moves.seqs) == 0:
         return None
     return moves._replace(nats=nats_of(stream, moves) if stream.looked_at else weigher.nats)

@@ -17,7 +17,7 @@ from streamdp.answers.announcer import Announcer
 from streamdp.beam.data.choice import UNIT_NATS
 from streamdp.beam.data.pool import ALIVE
 from streamdp.beam.data.state import Output
-from streamdp.beam.looks.moves import Moves, apply, is_full, numbered
+from streamdp.beam.looks.moves import Moves, apply, is_full
 from streamdp.beam.looks.review import by_label, leave
 from streamdp.beam.looks.second_look import LEAST_GAIN
 from streamdp.beam.search import BeamSearch
@@ -198,21 +198,14 @@ def _final(what: str) -> str:
     return f"{what}: older records are not retained (--retain), or their answers are final (--second-look)"
 
 
-def _moves(stream: Stream, known: Known, wanted: Constraint) -> Moves | str:
+def _moves(stream: Stream, wanted: Constraint) -> Moves | str:
     """How the announced clustering is to change; or why it cannot."""
     if wanted.lost:
         return wanted.lost
     search = stream.search
-    splits = wanted.into == search.next_label
-    if splits and is_full(search):
+    if wanted.into == search.next_label and is_full(search):
         return "the finite mixture has no more components"
-    moves = numbered(search, Moves.to(search, stream.held, wanted.moved, wanted.into))
-    if splits and not len(moves.seqs):  # named after the founder: the rest goes instead
-        rest = wanted.sides[1]
-        if not known.can_go(rest):
-            return _fixed(known, rest) or _final("the rest of the story can not be moved")
-        moves = numbered(search, Moves.to(search, stream.held, rest.seqs))
-    return moves
+    return Moves.to(search, stream.held, wanted.moved, wanted.into)
 
 
 def hold(
@@ -293,7 +286,7 @@ def _constrain(
     kept_ones = wanted.sides, keep(search, kept, with_events=with_events)
     if kept[search.head]:
         return kept_ones
-    moves = _moves(stream, known, wanted)
+    moves = _moves(stream, wanted)
     if isinstance(moves, str):
         if not kept.any():
             raise refused(moves)

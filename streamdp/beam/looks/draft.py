@@ -389,11 +389,7 @@ class Draft:
         return Moves(seqs, was[moved], now[moved], self.shares[moved], minted, self.ratio)
 
     def _names(self, labels: np.ndarray, minted: int) -> np.ndarray:
-        """A label for each number: of the cluster that most of its records were in; a new one for the others.
-
-        A cluster is named after a record after which no other is (``numbered``): so those have no new label
-        all of whose records others are named after, but the label of one of these.
-        """
+        """A label for each number: of the cluster that most of its records were in, or a new one."""
         known, now = len(labels), self._recent.slot
         keeps = self.of.stays[:known] | ~self.of.able[:known]
         owner, names = np.where(keeps, np.arange(known), -1), np.full(len(self._sizes), -1)
@@ -402,15 +398,6 @@ class Draft:
         pairs, counts = np.unique(both, axis=0, return_counts=True)
         for old, new in pairs[np.lexsort((pairs[:, 0] != pairs[:, 1], -counts))].tolist():
             if owner[old] < 0 and names[new] < 0:
-                owner[old], names[new] = new, labels[old]
-        founders = self._state.pool.founder[self.slots]
-        for new in np.flatnonzero((names < 0) & (self._sizes > 0)).tolist():
-            seqs = np.flatnonzero(now == new) + self._recent.first
-            after = np.flatnonzero(np.isin(founders, seqs) & ~keeps)
-            if len(after) and np.isin(seqs, founders).all():
-                old = after[0]
-                if owner[old] >= 0:
-                    names[owner[old]] = -1
                 owner[old], names[new] = new, labels[old]
         fresh = np.flatnonzero(names < 0)
         names[fresh] = minted + np.arange(len(fresh))

@@ -7,6 +7,7 @@ decides everything, clusters are founded, records move one by one, and what beca
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import chain
 from typing import Any, NamedTuple, Self, TypeVar
 
 import numpy as np
@@ -72,32 +73,30 @@ def is_full(search: BeamSearch) -> bool:
 
 
 def numbered(search: BeamSearch, moves: SomeMoves) -> SomeMoves:
-    """The same with the labels that new clusters will have.
+    """The same with the labels that new clusters will have."""
+    labels, fresh = moves.labels.copy(), moves.labels >= moves.minted
+    labels[fresh] = search.next_label + np.unique(labels[fresh], return_inverse=True)[1]
+    return moves._replace(labels=labels, minted=search.next_label)
 
-    It is named after one of its records, after which no other is: where that cannot be, it is left out.
+
+def _founders(search: BeamSearch, moves: Moves) -> tuple[np.ndarray, np.ndarray]:
+    """What record each new cluster is named after, and the first that it has.
+
+    It is one of its own, after which no other cluster is named, or else any such.
     """
-    return _with_founders(search, moves)[0]
-
-
-def _with_founders(search: BeamSearch, moves: SomeMoves) -> tuple[SomeMoves, np.ndarray]:
-    """Moves that are numbered, and what records new clusters are named after."""
     taken = set(search.state.pool.founder[head_by_label(search)[1]].tolist())
-    founders: list[int] = []
-    labels, keep = moves.labels.copy(), np.ones(len(moves.labels), bool)
-    minted = search.next_label
+    founders, first = list[int](), list[int]()
     for label in np.unique(moves.labels[moves.labels >= moves.minted]).tolist():
-        members = moves.labels == label
-        founder = next((seq for seq in moves.seqs[members].tolist() if seq not in taken), None)
-        keep &= ~members | (founder is not None)
-        if founder is not None:
-            labels[members] = minted + len(founders)
-            founders.append(founder)
-    found = moves._replace(labels=labels, minted=minted).take(keep)
-    return found, np.array(founders, np.int64)
+        seqs = moves.seqs[moves.labels == label].tolist()
+        names = chain(seqs, range(seqs[0] - 1, -1, -1), range(seqs[0] + 1, search.seq))
+        founders.append(next(name for name in names if name not in taken))
+        first.append(seqs[0])
+        taken.add(founders[-1])
+    return np.array(founders, np.int64), np.array(first, np.int64)
 
 
 def apply(search: BeamSearch, held: Labelled, moves: Moves, *, with_events: bool) -> Iterator[Output]:
-    """Let the best hypothesis decide everything, and make moves in it that can be made.
+    """Let the best hypothesis decide everything, and make moves in it.
 
     ``with_events`` says whether cluster events are wanted. Yields revisions and events; the buffers are used
     again when the iterator goes on. In the end ``held`` has the labels that came of it.
@@ -106,8 +105,9 @@ def apply(search: BeamSearch, held: Labelled, moves: Moves, *, with_events: bool
     times = np.ascontiguousarray(times, np.float64)
 
     yield from decide(search, with_events=with_events)
-    moves, founders = _with_founders(search, moves)
-    _found(search, founders, times[founders - held.first])
+    moves = numbered(search, moves)
+    founders, first = _founders(search, moves)
+    _found(search, founders, times[first - held.first])
     recent = gather_recent(search, held.first, held.batch, held.labels)
     labels, slots = head_by_label(search)
     into = slots[np.searchsorted(labels, moves.labels)]

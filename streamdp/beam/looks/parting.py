@@ -17,7 +17,7 @@ import numpy as np
 from streamdp.beam.clusters.index import Index
 from streamdp.beam.data.state import REVIEW_EVERY
 from streamdp.beam.looks.dividing import RECORDS, Bags, divide, weigh_strangers
-from streamdp.beam.looks.moves import Moves, head_by_label, is_full, numbered
+from streamdp.beam.looks.moves import Moves, head_by_label, is_full
 from streamdp.beam.looks.rearrange import tidy
 from streamdp.beam.looks.review import NONE, Due, by_label, doubled, gather_recent, labels_of, slots_of
 from streamdp.beam.looks.uniting import ratios_of_unions
@@ -145,7 +145,7 @@ def part(search: BeamSearch, held: Labelled, before: np.ndarray, due: Due) -> It
         if few.unlike(first, side, search.words.inverted, strangers) < UNLIKE:
             continue
         moves = _moves(search, held, places, side)
-        if moves is not None and len(moves.seqs):
+        if moves is not None:
             yield moves._replace(before=before[moves.seqs - held.first])
             _count_prior(search, held, int(moves.was[0]), moves.minted)
 
@@ -182,8 +182,7 @@ def _moves(search: BeamSearch, held: Labelled, places: np.ndarray, side: np.ndar
     n = len(seqs)
     prior = sum(math.lgamma(size) for size in (n, len(side) - n)) - math.lgamma(len(side))
     sure = np.full(n, 1.0 / (1.0 + math.exp(one - two)))
-    moves = Moves.to(search, held, seqs)
-    return numbered(search, moves._replace(shares=sure, nats=two - one - prior))
+    return Moves.to(search, held, seqs)._replace(shares=sure, nats=two - one - prior)
 
 
 def _count_prior(search: BeamSearch, held: Labelled, label: int, new: int) -> None:
