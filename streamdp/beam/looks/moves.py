@@ -48,10 +48,9 @@ class Moves(NamedTuple):
         return cls(seqs, held.labels[seqs - held.first], labels, np.ones(n), minted)
 
     def take(self, chosen: np.ndarray) -> Self:
-        """Some of them."""
+        """Some of those that a proposer has found."""
         seqs, was, labels, shares = (each[chosen] for each in self[:4])
-        before = None if self.before is None else self.before[chosen]
-        return self._replace(seqs=seqs, was=was, labels=labels, shares=shares, before=before)
+        return self._replace(seqs=seqs, was=was, labels=labels, shares=shares)
 
 
 SomeMoves = TypeVar("SomeMoves", bound=Moves)
