@@ -396,5 +396,5 @@ def task_over(stream: Stream, seed: int | None = None, *, blurred: bool = False)
     if len(stays := np.flatnonzero(np.isin(seqs, stream.fixed))):
         notes.append(f"{len(stays):,} records stay together or apart as corrections by hand have them")
     problem = replace(problem, fixed=stays)
-    minted = int(search.state.beam.counters.next_label)
+    minted = search.next_label
     return Task(encoded, seqs, labels, problem, names, minted, tuple(notes))
