@@ -192,7 +192,8 @@ def _shown(path: Path | str) -> str:
 
 
 def _unknown(places: Places, names: Sequence[str]) -> str:
-    where = [*([] if places.state is None else [places.state]), *places.stores, *places.files]
+    own = [] if places.state is None else [places.state]
+    where = [*own, *places.stores, *(path for path in places.files if path.name != CORRECTIONS)]
     shown = ", ".join(names[:5]) + (", ..." if len(names) > 5 else "")
     told = f"nothing is known of {shown} in {', '.join(map(_shown, where[:5]))}"
     numbers = [name[4:] for name in names if name.startswith("seq:") and name[4:].isdecimal()]
