@@ -133,13 +133,15 @@ def test_the_lines_of_a_template_have_probability_one_in_all() -> None:
     seen = cluster.lines.keys() - set(cluster.forgotten)
     s, norm = made.settings, cluster.size + made.settings.line_strength
     cached = sum((cluster.lines[x] - s.line_discount) / norm for x in seen)
+    new = (cluster.size + s.line_strength) / norm - cached  # of what is not in the cache
     others = [slot for i, slot in enumerate(cluster.slots) if i != at]
     rest = math.prod(slot.predictive(slot.founder, made.base) for slot in others)  # of those constants
 
     def fresh(w: str) -> float:
         line = tuple(w if i == at else slot.founder for i, slot in enumerate(cluster.slots))
-        known = (cluster.lines[line] - s.line_discount) / norm if line in seen else 0.0
-        return (math.exp(cluster.log_predictive(line, made.base)) - known) / rest
+        if line in seen:
+            return new * cluster.slots[at].predictive(w, made.base)  # which the cache has instead
+        return math.exp(cluster.log_predictive(line, made.base)) / rest
 
     assert total(fresh, known) + cached == pytest.approx(1.0, abs=1e-9)
 

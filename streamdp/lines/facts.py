@@ -155,9 +155,8 @@ def _check_clusters(facts: Mapping[str, Any]) -> None:
     require((alive["slot"][order][1:] >= ends[order][:-1]).all(), "templates share slots")
     within(alive["size"], 1, LARGEST, "the size of a template")
     require((alive["types"] >= 1).all() and (alive["types"] <= alive["size"]).all(), "distinct lines")
-    for field in ("founded", "product", "repeats", "forgotten"):
+    for field in ("founded", "repeats", "forgotten"):
         finite(clusters[field], field)
-    require((clusters["product"] >= 0.0).all(), "the probability of a line")
     require((clusters["forgotten"] >= 0.0).all(), "the mass of forgotten lines")
 
 

@@ -60,8 +60,8 @@ def find_near(state: State, scratch: Scratch, line: np.ndarray, n: int, words: i
             scratch.sizes[listed] = state.lists[place].count if place >= 0 else 0
             listed += 1
     sort_pairs(scratch.sizes, scratch.places, listed)
-    scratch.counters.stamp += 1
-    stamp, found = scratch.counters.stamp, 0
+    scratch.stamp[0] += 1
+    stamp, found = scratch.stamp[0], 0
     for p in range(listed - need + 1):
         place = scratch.places[p]
         entry = next_living(state, place, -1) if place >= 0 else -1
@@ -100,16 +100,6 @@ def may_join(state: State, cluster: int, line: np.ndarray, n: int) -> bool:
 
 
 @kernel
-def slots_product(state: State, scratch: Scratch, cluster: int, n: int, terms: Terms) -> float:
-    """The product of the slots' predictives of the line at hand; 0 where that is too small for a number."""
-    row, product = state.clusters[cluster], 1.0
-    for i in range(n):
-        token = scratch.line[i]
-        product *= in_slot(state, row.slot + i, row.types, token, base_of(state, token, terms), terms)
-    return product
-
-
-@kernel
 def new_line(state: State, scratch: Scratch, near: int, n: int, terms: Terms) -> float:
     """log p0 of the line at hand; in ``scratch.law`` the law of each slot, were it to found a template.
 
@@ -144,13 +134,6 @@ def new_line(state: State, scratch: Scratch, near: int, n: int, terms: Terms) ->
 
 
 @kernel
-def fresh(state: State, cluster: int, terms: Terms) -> float:
-    """The mass of lines that are not in a template's cache."""
-    row = state.clusters[cluster]
-    return float(terms.line_strength + terms.line_discount * row.types + row.forgotten)
-
-
-@kernel
 def choose(state: State, scratch: Scratch, near: int, log_p0: float, terms: Terms, out: np.ndarray) -> int:
     """The template that the line at hand joins, or -1 for a new one.
 
@@ -161,9 +144,10 @@ def choose(state: State, scratch: Scratch, near: int, log_p0: float, terms: Term
     for c in range(near):
         if scratch.joined[c] > -math.inf:
             cluster = scratch.near[c]
-            size = state.clusters[cluster].size
-            way = math.log(size - terms.discount) + math.log(fresh(state, cluster, terms))
-            way += scratch.joined[c] - math.log(size + terms.line_strength)
+            row = state.clusters[cluster]
+            fresh = terms.line_strength + terms.line_discount * row.types + row.forgotten
+            way = math.log(row.size - terms.discount) + math.log(fresh)
+            way += scratch.joined[c] - math.log(row.size + terms.line_strength)
             scratch.joined[c] = way
             if way > score:
                 best, score = cluster, way

@@ -121,12 +121,11 @@ hole when its template was founded, and is now."""
 VALUE = row_type("token count next")
 CLUSTER = row_type(
     "slot length size types alive into older first last",
-    "founded product repeats forgotten worth first_time last_time",
+    "founded repeats forgotten worth first_time last_time",
 )
 """First slot, slots, lines, distinct lines; whether it lives, else what it went into; the older label that it
-has become one with, or its own; numbers of its first and last line; log p0 of the first line, the product of
-its slots when it was new, the log gammas of how often lines came, the mass of lines forgotten, what its log
-marginal was when last asked for; times."""
+has become one with, or its own; numbers of its first and last line; log p0 of the first line, the log gammas
+of how often lines came, the mass of lines forgotten, what its log marginal was when last asked for; times."""
 
 LINE = row_type("code cluster count last")
 LIST = row_type("first count")
@@ -229,11 +228,7 @@ class Scratch(NamedTuple):
     token: Annotated[np.ndarray, ints("values")]  # values of a slot
     lines_of: Annotated[np.ndarray, ints("values")]  # and how many distinct lines have each
     classes: Annotated[np.ndarray, ints(CLASSES)]  # zeros
-    counters: Annotated[
-        Counters, one("taught stamp")
-    ]  # the last record that taught anything, the last search
-    product_at: Annotated[np.ndarray, ints("lines")]  # by known line: when its slots were last multiplied
-    product: Annotated[np.ndarray, reals("lines")]  # and what they came to
+    stamp: Annotated[np.ndarray, ints(1)]  # the last search of all
 
 
 def new_state() -> State:

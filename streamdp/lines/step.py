@@ -23,7 +23,7 @@ from streamdp.lines.forget import is_full
 from streamdp.lines.merge import best_merge, current, unite, values_of
 from streamdp.lines.relate import enter, label_of, one_label, relate
 from streamdp.lines.scan import fold_line, token_end
-from streamdp.lines.search import choose, find_near, fresh, new_line, slots_product
+from streamdp.lines.search import choose, find_near, new_line
 from streamdp.lines.slots import add_token, new_slot
 from streamdp.lines.state import Lines, Scratch, State, has_room, look_up, put
 from streamdp.lines.values import Seen, count_values, is_ready
@@ -62,47 +62,21 @@ def _read_tokens(state: State, scratch: Scratch, size: int, learn: bool, terms: 
 
 
 @kernel
-def _is_stale(state: State, scratch: Scratch, line: int) -> bool:
-    """Whether the slots of a known line must be multiplied again: the model has learned from another line.
-
-    Where a template has no other line, its slots are as they were, and the base alone may have changed.
-    """
-    cluster = current(state, state.lines[line].cluster)
-    return bool(state.clusters[cluster].types > 1 and scratch.product_at[line] <= scratch.counters.taught)
-
-
-@kernel
-def _product(state: State, scratch: Scratch, line: int, cluster: int, size: int, terms: Terms) -> float:
-    """The product of the slots' predictives, as they are now, of a known line that has been folded."""
-    row = state.clusters[cluster]
-    if row.types == 1:
-        return float(row.product)
-    if _is_stale(state, scratch, line):
-        tokens, text = state.counters.tokens, state.counters.text
-        n, _ = _read_tokens(state, scratch, size, False, terms)
-        scratch.product[line] = slots_product(state, scratch, cluster, n, terms)
-        scratch.product_at[line] = state.counters.records
-        state.counters.tokens = tokens
-        state.counters.text = text
-    return float(scratch.product[line])
-
-
-@kernel
-def _answer_known(state: State, scratch: Scratch, line: int, size: int, row: Any, terms: Terms) -> int:
-    """Answer a folded line that is in a template's cache; what else might have it is left out."""
+def _answer_known(state: State, line: int, row: Any, terms: Terms) -> int:
+    """Answer a line that is in a template's cache; what else might have it is left out."""
     known = state.lines[line]
     cluster = current(state, known.cluster)
     known.cluster = cluster
     of = state.clusters[cluster]
-    seen = max(known.count - terms.line_discount, 0.0)
-    seen += fresh(state, cluster, terms) * _product(state, scratch, line, cluster, size, terms)
     share = (of.size - terms.discount) / (state.counters.records + terms.concentration)
     row.label = label_of(state, cluster)
     row.cluster = cluster
     row.founded = 0
     row.probability = 1.0
     row.new_probability = 0.0
-    row.log_predictive = math.log(share * seen / (of.size + terms.line_strength))
+    row.log_predictive = math.log(
+        share * (known.count - terms.line_discount) / (of.size + terms.line_strength)
+    )
     return cluster
 
 
@@ -178,15 +152,12 @@ def _learn(state: State, scratch: Scratch, key: int, n: int, words: int, row: An
     else:
         due = _join(state, scratch, cluster, n, terms)
     state.clusters[cluster].types += 1
-    if best < 0:
-        state.clusters[cluster].product = slots_product(state, scratch, cluster, n, terms)
     line = state.counters.lines
     state.counters.lines += 1
     put(state.by_line, key, line)
     state.lines[line].code = key
     state.lines[line].cluster = cluster
     state.lines[line].count = 0
-    scratch.counters.taught = state.counters.records
     row.label = label_of(state, cluster)
     row.cluster = cluster
     if due:
@@ -276,12 +247,12 @@ def advance(
             if line < 0 and is_full(state, bounds):
                 _stop(lines, i, FULL)
                 return
-            if (line < 0 or _is_stale(state, scratch, line)) and not _has_room(state, n, size):
+            if line < 0 and not _has_room(state, n, size):
                 lines.counters.need = max(n, size)
                 _stop(lines, i, GROW)
                 return
             if line >= 0:
-                cluster = _answer_known(state, scratch, line, size, row, terms)
+                cluster = _answer_known(state, line, row, terms)
             else:
                 n, words = _read_tokens(state, scratch, size, True, terms)
                 cluster = _learn(state, scratch, key, n, words, row, terms)
@@ -327,7 +298,7 @@ def score(
         row = answers[i]
         line = look_up(state.by_line, key)
         if line >= 0:
-            _answer_known(state, scratch, line, size, row, terms)
+            _answer_known(state, line, row, terms)
             continue
         tokens, text = state.counters.tokens, state.counters.text
         n, words = _read_tokens(state, scratch, size, False, terms)

@@ -196,11 +196,10 @@ class LineStream:
             held is None
             or len(held.folded) <= wide * longest
             or len(held.near) < clusters
-            or len(held.product_at) < len(state.lines)
             or len(held.token) < values
         ):
             sizes = {"longest": max(4096, wide * longest) + 1, "clusters": clusters, "values": values}
-            sizes |= {"lines": len(state.lines), "marks": 2 * MOST if self._closing.any else 0}
+            sizes |= {"marks": 2 * MOST if self._closing.any else 0}
             self._scratch = held = made(Scratch, sizes, closing=self._closing)
         return held
 

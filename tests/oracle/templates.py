@@ -511,8 +511,6 @@ class Cluster:
     slots: list[Slot]
     founded: float = 0.0
     """log p0 of its first line."""
-    product: float = 0.0
-    """log of the product of its slots' predictives of that line, when it was new."""
     lines: Counter[Line] = field(default_factory=Counter)
     last: int = -1
     """The number of its last line."""
@@ -528,14 +526,13 @@ class Cluster:
         return sum(math.log(slot.predictive(w, base)) for slot, w in zip(self.slots, line, strict=True))
 
     def log_predictive(self, line: Line, base: Base) -> float:
-        """A cache of whole lines above the slots."""
-        s = base.settings
-        seen = max(self.lines[line] - s.line_discount, 0.0)
+        """A cache of whole lines; the slots are for what is not in it."""
+        s, norm = base.settings, math.log(self.size + base.settings.line_strength)
+        if line in self.lines:
+            return math.log(self.lines[line] - s.line_discount) - norm
         fresh = s.line_strength + s.line_discount * len(self.lines)
         fresh += sum(self.lines[gone] - s.line_discount for gone in self.forgotten)
-        alone = seen > 0.0 and len(self.lines) == 1  # its slots are as they were; the base may not be
-        q, norm = self.product if alone else self.log_q(line, base), math.log(self.size + s.line_strength)
-        return (math.log(seen + fresh * math.exp(q)) if seen else math.log(fresh) + q) - norm
+        return math.log(fresh) + self.log_q(line, base) - norm
 
     def add(self, line: Line, base: Base, count: int = 1) -> None:
         """Count a line; only one that is new to the template counts in its slots."""
@@ -543,8 +540,6 @@ class Cluster:
             for slot, w in zip(self.slots, line, strict=True):
                 for new in slot.add(w, base):
                     base.hold(new)
-            if not self.lines:
-                self.product = self.log_q(line, base)
         self.lines[line] += count
 
     def log_marginal(self, base: Base) -> float:
