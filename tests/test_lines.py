@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from streamdp.lines.base import Bounds, Terms
-from streamdp.lines.facts import state_of
+from streamdp.lines.facts import facts_of, state_of
 from streamdp.lines.state import USED
 from streamdp.lines.stream import LineStream
 from tests.logs import TEMPLATES, lines
@@ -179,7 +179,7 @@ def test_kernels_and_plain_python_forget_the_same(most: int, seed: int) -> None:
         row = stream.state.shown[shown]
         assert (row["held"], row["held_types"]) == (table.total, len(table.counts))
     follows(stream)
-    arrays = stream.dump()
+    arrays = facts_of(stream.state)
     used = arrays["tokens"]
     assert used["length"].sum() == counters.text
     assert sorted(spelled(arrays, row) for row in used) == sorted({spelled(arrays, row) for row in used})
@@ -234,11 +234,20 @@ def test_kernels_and_plain_python_retire_the_same(most: int, templates: int, see
 
 def follows(stream: LineStream) -> None:
     """What is known beside the facts is what follows from them."""
-    again, state = state_of({name: array.copy() for name, array in stream.dump().items()}), stream.state
+    again, state = (
+        state_of({name: array.copy() for name, array in facts_of(stream.state).items()}),
+        stream.state,
+    )
     for name in ("alive", "met", "met_types", "class_types", "held", "held_types"):
         assert getattr(again.counters, name) == getattr(state.counters, name), name
     assert np.array_equal(again.shown, state.shown)
     assert np.array_equal(again.alike, state.alike)
+
+
+def test_a_template_without_tokens_is_stored_beside_others() -> None:
+    stream = LineStream(Terms())
+    labels(stream, ["", *noise(60, 1)], 7)
+    follows(stream)
 
 
 def spelled(arrays: dict[str, np.ndarray], row: np.void) -> bytes:
@@ -270,11 +279,11 @@ def test_a_stream_that_forgets_does_not_depend_on_batches_or_on_a_stop(bounds: B
     parts, found = LineStream(Terms(), bounds=bounds), []
     for start in range(0, len(texts), 300):
         found += labels(parts, texts[start : start + 300], 7)
-        stored = {name: array.copy() for name, array in parts.dump().items()}
-        parts = LineStream.load(Terms(), stored, bounds)
+        stored = {name: array.copy() for name, array in facts_of(parts.state).items()}
+        parts = LineStream(Terms(), state_of(stored), bounds)
     assert found == expected
     assert whole.log_evidence == parts.log_evidence
-    one, other = whole.dump(), parts.dump()
+    one, other = facts_of(whole.state), facts_of(parts.state)
     for name, array in one.items():
         assert array.tobytes() == other[name].tobytes(), name
 
@@ -347,11 +356,13 @@ def test_state_and_answers_do_not_depend_on_batches_or_on_a_stop() -> None:
     expected = labels(whole, texts, 1200)
     parts = LineStream(Terms())
     found = labels(parts, texts[:700], 7)
-    parts = LineStream.load(Terms(), {name: array.copy() for name, array in parts.dump().items()})
+    parts = LineStream(
+        Terms(), state_of({name: array.copy() for name, array in facts_of(parts.state).items()})
+    )
     found += labels(parts, texts[700:], 250)
     assert found == expected
     assert whole.log_evidence == parts.log_evidence < 0
-    one, other = whole.dump(), parts.dump()
+    one, other = facts_of(whole.state), facts_of(parts.state)
     assert one.keys() == other.keys()
     for name, array in one.items():
         assert array.tobytes() == other[name].tobytes(), name
@@ -361,9 +372,9 @@ def test_scoring_teaches_nothing() -> None:
     texts = lines(800)[0]
     stream = LineStream(Terms())
     labels(stream, texts, 200)
-    before = stream.dump()
+    before = facts_of(stream.state)
     told = stream.score([texts[0], "something that nobody has ever said before", *noise(50, 3)])
-    after = stream.dump()
+    after = facts_of(stream.state)
     assert told.answers["label"][0] == now(stream, 0)
     assert told.answers["label"][1] == -1
     assert told.answers["new_probability"][1] > 0.99

@@ -150,9 +150,9 @@ def _check_clusters(facts: Mapping[str, Any]) -> None:
     within(lines["last"], 0, LARGEST, "when a line came last")
     require(living[roots(clusters["into"])[lines["cluster"]]].all(), "a line of a template that is gone")
     alive = clusters[living]
-    ends = alive["slot"] + alive["length"]
-    order = np.argsort(alive["slot"])
-    require((alive["slot"][order][1:] >= ends[order][:-1]).all(), "templates share slots")
+    order = np.lexsort((alive["length"], alive["slot"]))  # a template without tokens before another
+    starts, ends = alive["slot"][order], (alive["slot"] + alive["length"])[order]
+    require((starts[1:] >= ends[:-1]).all(), "templates share slots")
     within(alive["size"], 1, LARGEST, "the size of a template")
     require((alive["types"] >= 1).all() and (alive["types"] <= alive["size"]).all(), "distinct lines")
     for field in ("founded", "repeats", "forgotten"):

@@ -11,7 +11,7 @@ from streamdp.kernels.jit import Bound
 from streamdp.kernels.rows import made, new_counters, new_rows, row_type
 from streamdp.lines.base import USUAL, Bounds, Terms
 from streamdp.lines.closing import Rule, closing_of
-from streamdp.lines.facts import facts_of, follow, state_of
+from streamdp.lines.facts import follow
 from streamdp.lines.forget import forget, retire
 from streamdp.lines.history import History
 from streamdp.lines.masks import NO_MASKS, Masks
@@ -202,22 +202,6 @@ class LineStream:
             sizes |= {"marks": 2 * MOST if self._closing.any else 0}
             self._scratch = held = made(Scratch, sizes, closing=self._closing)
         return held
-
-    def dump(self) -> dict[str, np.ndarray]:
-        """All facts, as arrays by name."""
-        return facts_of(self.state)
-
-    @classmethod
-    def load(
-        cls,
-        terms: Terms,
-        stored: dict[str, np.ndarray],
-        bounds: Bounds = USUAL,
-        masks: Masks = NO_MASKS,
-        split: Sequence[str] = (),
-    ) -> LineStream:
-        """The inverse of :meth:`dump`. Raises UnsoundError where it cannot be one."""
-        return cls(terms, state_of(stored), bounds, masks, split)
 
 
 def bytes_of(lines: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:

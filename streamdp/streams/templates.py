@@ -18,10 +18,11 @@ from streamdp.answers.describe import Candidate, Census, census_of_all
 from streamdp.answers.rates import SECONDS, Rates
 from streamdp.encode.batch import Batch
 from streamdp.encode.order import ReorderBuffer, refuse
-from streamdp.kernels.packed import pack, unpack
+from streamdp.kernels.packed import pack_all, unpack_all
 from streamdp.kernels.sound import require
 from streamdp.ledger.lines import as_template, as_values
 from streamdp.lines.closing import Rule
+from streamdp.lines.facts import facts_of, state_of
 from streamdp.lines.forgotten import forget
 from streamdp.lines.holes import Past, past_of
 from streamdp.lines.state import roots
@@ -374,7 +375,7 @@ class TemplateStream(Stream):
 
     def dump(self) -> dict[str, Any]:
         """All state of its own, as plain values."""
-        stored = {name: pack(array) for name, array in self.lines.dump().items()}
+        stored = pack_all(facts_of(self.lines.state))
         pieces = list(self.readings.pieces.items())
         templates = {"stream": stored, "pieces": pieces, "rates": self._rates.dump()}
         return {"templates": templates | {"history": self.lines.history.dump()}}
@@ -382,10 +383,8 @@ class TemplateStream(Stream):
     def load(self, stored: dict[str, Any]) -> None:
         """The inverse of :meth:`dump`. Raises UnsoundError where what was stored does not go together."""
         templates = stored["templates"]
-        arrays = {name: unpack(array) for name, array in templates["stream"].items()}
-        self.lines = LineStream.load(
-            self.lines.terms, arrays, self.lines.bounds, self.masks, self.lines.split
-        )
+        arrays, lines = unpack_all(templates["stream"]), self.lines
+        self.lines = LineStream(lines.terms, state_of(arrays), lines.bounds, self.masks, lines.split)
         self.lines.close([*self.corrections.rules.values()])
         self.lines.history.load(templates["history"], len(arrays["clusters"]))
         self._rates.load(templates["rates"], len(arrays["clusters"]))
