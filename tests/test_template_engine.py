@@ -79,6 +79,13 @@ def test_templates_and_the_values_in_their_holes() -> None:
     assert found[ssh].params == [words[3], words[5], words[7], "2"]
 
 
+def test_lines_without_tokens_have_a_template_without_any() -> None:
+    engine = Engine(settings())
+    answers = engine.advance(["", "x y z 1", "  "])
+    assert [(a.cluster, a.template) for a in answers.assignments] == [(0, ""), (1, "x y z <num>"), (0, "")]
+    assert Engine.loads(engine.dumps(), settings()).seq == 3
+
+
 def test_a_merge_is_told_in_revisions_and_events() -> None:
     texts = [
         f"session opened for user {name} by (uid=0)" for name in ("ann", "bob", "cyd", "dan", "eve", "fay")

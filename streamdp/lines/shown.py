@@ -80,7 +80,7 @@ class Marker:
                     self._masks.named[line[begin] - MASKED] if line[begin] >= MASKED else None
                 )
         ends = [part.begin for part in found[1:]] + [len(line)]
-        for part, end in zip(found, ends, strict=True):
+        for part, end in zip(found, ends, strict=False):  # a line without tokens ends, too
             text = line[part.begin : end]
             part.end = part.begin + len(text.rstrip(b" \t\n\v\f\r"))
         return found
