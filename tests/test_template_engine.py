@@ -280,3 +280,13 @@ def test_the_crp_is_a_prior_of_templates() -> None:
     engine = Engine(settings(prior="crp", concentration=2.0))
     found = newest(run(engine, texts))
     assert len({found[i].cluster for i in range(2000) if kinds[i] == 6}) == 1
+
+
+def test_lines_of_spaces_are_no_samples_after_a_stop_either() -> None:
+    settings = Settings(likelihood="template")
+    through = Engine(settings)
+    through.advance(["", " ", "disk full", "\u3000"])
+    stopped = Engine.loads(through.dumps(), settings)
+    for engine in (through, stopped):
+        engine.advance(["", "disk 7 full", "  "])
+    assert through.dumps() == stopped.dumps()

@@ -168,7 +168,7 @@ class Samples:
         """Records have joined clusters."""
         all_held = self._held
         for label, sample in joined:
-            if not sample[2] or sample[2] == _NOTHING:
+            if _says_nothing(sample[2]):
                 continue
             held = all_held.get(label)
             if held is None:
@@ -216,6 +216,13 @@ class Samples:
                 require(list(map(type, sample)) == [int, float, str], "a sample of another type")
         said = ((label, [sample for sample in held if sample[2]]) for label, held in found.items())
         self._held = OrderedDict((label, held) for label, held in said if held)
+
+
+def _says_nothing(said: Text) -> bool:
+    """Whether nothing would be shown of a record: no text, or spaces alone."""
+    if isinstance(said, tuple):
+        return said in ((), _NOTHING)
+    return not said[:1].isalnum() and not shown(said)
 
 
 def shown(said: Text) -> str:
