@@ -115,7 +115,12 @@ def _shape(family: FlatTerms) -> tuple[float, float]:
 
 @base_measure.of(FlatTerms)
 def _base_measure(
-    family: FlatTerms, learned: Learned, words: np.ndarray, counts: np.ndarray, inverse: np.ndarray
+    family: FlatTerms,
+    learned: Learned,
+    words: np.ndarray,
+    counts: np.ndarray,
+    inverse: np.ndarray,
+    length: int,
 ) -> tuple[float, float]:
     size, seen = family.vocabulary, learned.counters.seen
     if size > 0:

@@ -41,15 +41,8 @@ class DirichletSetTerms(NamedTuple):
 
     tokens: np.ndarray  # float64[tokens + 1] log Gamma(b1 + n)
     mass: np.ndarray  # float64[V] b1 p_w
-
-
-class DocumentSetTerms(NamedTuple):
-    """The same, with a document level."""
-
-    tokens: np.ndarray
-    mass: np.ndarray
     concentration: float
-    inverse_document_beta: float
+    inverse_document_beta: float  # 0 without a document level
     length: np.ndarray  # float64[tokens + 1] sum of log(1 + t / beta) for t below
 
 
@@ -125,17 +118,13 @@ class HierarchicalDirichlet(SharedBase):
         """Whether there is a document level."""
         return self.document_beta is not None
 
-    def set_terms(
-        self, by_word: np.ndarray, by_record: np.ndarray, base: Any = None
-    ) -> DirichletSetTerms | DocumentSetTerms:
+    def set_terms(self, by_word: np.ndarray, by_record: np.ndarray, base: Any = None) -> DirichletSetTerms:
         """What the kernels read of a set."""
         b1, most = self.base_concentration, int(by_word.sum()) + 1
         tokens, mass = log_gamma_table(b1, most), b1 * self.base_of(by_word, by_record, base)
-        if self.document_beta is None:
-            return DirichletSetTerms(tokens, mass)
-        inverse = 1.0 / self.document_beta
+        inverse = self.terms().inverse_document_beta
         length = np.append(0.0, np.cumsum(np.log1p(inverse * np.arange(most - 1))))
-        return DocumentSetTerms(tokens, mass, float(b1), inverse, length)
+        return DirichletSetTerms(tokens, mass, float(b1), inverse, length)
 
     def upper_bounds(
         self, terms: Any, offsets: np.ndarray, words: np.ndarray, counts: np.ndarray
@@ -145,7 +134,7 @@ class HierarchicalDirichlet(SharedBase):
             return np.diff(offsets) * self.mass_beyond_one(terms)
         return super().upper_bounds(terms, offsets, words, counts)
 
-    def mass_beyond_one(self, terms: DirichletSetTerms | DocumentSetTerms) -> float:
+    def mass_beyond_one(self, terms: DirichletSetTerms) -> float:
         """log of by how much the base measure sums to more than one, at least 0."""
         return math.log(max(float(terms.mass.sum()) / self.base_concentration, 1.0))
 
@@ -172,22 +161,22 @@ def _learn(
             count_word(learned, words[i], counts[i])
 
 
-@whole.of(DirichletSetTerms, DocumentSetTerms)
-def _whole(terms: DirichletSetTerms | DocumentSetTerms, tokens: int, types: int) -> float:
+@whole.of(DirichletSetTerms)
+def _whole(terms: DirichletSetTerms, tokens: int, types: int) -> float:
     return terms.tokens[0] - terms.tokens[tokens]
 
 
-@gain.of(DirichletSetTerms, DocumentSetTerms)
-def _gain(terms: DirichletSetTerms | DocumentSetTerms, word: int, count: int, held: int) -> float:
+@gain.of(DirichletSetTerms)
+def _gain(terms: DirichletSetTerms, word: int, count: int, held: int) -> float:
     total = 0.0
     for j in range(count):
         total += math.log(terms.mass[word] + (held + j))
     return total
 
 
-@in_order.of(DocumentSetTerms)
+@in_order.of(DirichletSetTerms)
 def _in_order(
-    terms: DocumentSetTerms,
+    terms: DirichletSetTerms,
     words: np.ndarray,
     counts: np.ndarray,
     first: int,

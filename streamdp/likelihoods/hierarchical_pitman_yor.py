@@ -17,13 +17,12 @@ from streamdp.likelihoods.words import (
     Learned,
     SharedBase,
     base_measure,
-    concentration_of,
     count_word,
     gain,
     learn,
     log_gamma_table,
+    log_shared,
     shape_of,
-    shared_measure,
     weights_of_counts,
     whole,
 )
@@ -184,12 +183,18 @@ def _shape(family: PitmanYorWordTerms) -> tuple[float, float]:
     return family.word_discount, 0.0
 
 
-base_measure.of(PitmanYorWordTerms)(shared_measure)
-
-
-@concentration_of.of(PitmanYorWordTerms)
-def _concentration_of(family: PitmanYorWordTerms, b1: float, length: int) -> float:
-    return family.short[length - 1] if is_short(length, family.short.shape[0]) else b1
+@base_measure.of(PitmanYorWordTerms)
+def _base_measure(
+    family: PitmanYorWordTerms,
+    learned: Learned,
+    words: np.ndarray,
+    counts: np.ndarray,
+    inverse: np.ndarray,
+    length: int,
+) -> tuple[float, float]:
+    short = is_short(length, family.short.shape[0])
+    b1 = family.short[length - 1] if short else family.concentration
+    return log_shared(family, learned, words, counts, inverse), b1
 
 
 @learn.of(PitmanYorWordTerms)

@@ -13,17 +13,15 @@ import numpy as np
 from streamdp.kernels.checks import PerDimension, positive
 from streamdp.kernels.jit import kernel
 from streamdp.likelihoods.base import NOTHING, RECORDS, STRENGTHS, WITHIN, Moments
-from streamdp.likelihoods.rows import Row, clear_row, solve, update_factor
+from streamdp.likelihoods.rows import Row, solve, update_factor
 from streamdp.likelihoods.vectors import (
     Asked,
     NormalFamily,
     Rows,
     add,
-    clear,
     log_marginal,
     merge,
     predictive,
-    rebase,
     remove,
     score_rows,
     settle,
@@ -245,15 +243,6 @@ def _surprise(family: NormalInverseWishartTerms, row: np.ndarray, x: np.ndarray)
         family.scratch[d] = root * (x[d] - prior - n / (kappa + n) * (row[MEAN + d] - prior))
 
 
-@clear.of(NormalInverseWishartTerms)
-def _clear(family: NormalInverseWishartTerms, row: np.ndarray) -> None:
-    clear_row(row)
-    size = family.mean.shape[0]
-    at = MEAN + 2 * size + size * size
-    for j in range(size * size):
-        row[at + j] = family.factor[j]
-
-
 @add.of(NormalInverseWishartTerms)
 def _add(family: NormalInverseWishartTerms, row: np.ndarray, x: np.ndarray, own: float) -> None:
     size = x.shape[0]
@@ -324,6 +313,9 @@ def _settle(family: NormalInverseWishartTerms, row: np.ndarray) -> None:
     size, n = family.mean.shape[0], row[COUNT]
     kappa_n, degrees = family.kappa + n, family.degrees + n
     at = MEAN + 2 * size + size * size
+    if n == 0.0:
+        for j in range(size * size):
+            row[at + j] = family.factor[j]
     log_determinant = 0.0
     for d in range(size):
         prior = family.mean[d]
@@ -339,12 +331,6 @@ def _settle(family: NormalInverseWishartTerms, row: np.ndarray) -> None:
     )
     row[POWER] = 0.5 * (degrees + 1.0)
     row[WEIGHT] = kappa_n / (kappa_n + 1.0)
-
-
-@rebase.of(NormalInverseWishartTerms)
-def _rebase(family: NormalInverseWishartTerms, row: np.ndarray) -> None:
-    _factorise(family, row)
-    settle(family, row)
 
 
 @predictive.of(NormalInverseWishartTerms)

@@ -34,11 +34,6 @@ def own(family: Any, x: np.ndarray) -> float:
 
 
 @generic
-def clear(family: Any, row: np.ndarray) -> None:
-    """Make a row that of an empty cluster; zeros for most families."""
-
-
-@generic
 def add(family: Any, row: np.ndarray, x: np.ndarray, own: float) -> None:
     """Let a record join the statistics; to be settled before anything is asked."""
 
@@ -55,12 +50,7 @@ def merge(family: Any, row: np.ndarray, other: np.ndarray) -> None:
 
 @generic
 def settle(family: Any, row: np.ndarray) -> None:
-    """Bring up to date what follows from the statistics."""
-
-
-@generic
-def rebase(family: Any, row: np.ndarray) -> None:
-    """Bring up to date what follows from the statistics where the prior's parameters were others before."""
+    """Bring up to date what follows from the statistics; of a row of zeros, too."""
 
 
 @generic
@@ -91,19 +81,26 @@ def log_marginal_of_both(family: Any, row: np.ndarray, other: np.ndarray, union:
     return log_marginal(family, union)
 
 
-@clear.otherwise
-def _zeros(family: Any, row: np.ndarray) -> None:
-    clear_row(row)
-
-
 @own.otherwise
 def _nothing(family: Any, x: np.ndarray) -> float:
     return 0.0
 
 
-@rebase.otherwise
-def _settle_anew(family: Any, row: np.ndarray) -> None:
+@kernel
+def clear(family: Any, row: np.ndarray) -> None:
+    """Make a row that of an empty cluster, settled."""
+    clear_row(row)
     settle(family, row)
+
+
+@kernel
+def rebase(family: Any, row: np.ndarray, scratch: np.ndarray) -> None:
+    """Settle a row that was settled under other parameters."""
+    clear(family, scratch)
+    merge(family, scratch, row)
+    settle(family, scratch)
+    for j in range(row.shape[0]):
+        row[j] = scratch[j]
 
 
 class Rows(NamedTuple):
@@ -153,7 +150,6 @@ def _score_each(family: Any, rows: Rows, asked: Asked, out: np.ndarray) -> None:
 def clear_entry(family: Any, row: np.ndarray) -> None:
     """An empty cluster, settled."""
     clear(family, row)
-    settle(family, row)
 
 
 @entry
@@ -191,7 +187,6 @@ def leave_out(family: Any, rows: np.ndarray, vectors: np.ndarray, gains: np.ndar
             settle(family, row)
             gains[i] = both - log_marginal(family, row)
             clear(family, row)
-            settle(family, row)
             gains[i] -= predictive(family, row, x, alone)
 
 

@@ -73,19 +73,13 @@ def shape_of(family: Any) -> tuple[float, float]:
 
 @generic
 def base_measure(
-    family: Any, learned: Learned, words: np.ndarray, counts: np.ndarray, inverse: np.ndarray
+    family: Any, learned: Learned, words: np.ndarray, counts: np.ndarray, inverse: np.ndarray, length: int
 ) -> tuple[float, float]:
-    """Fill ``inverse`` with 1 / p_w; the log of the product of p_w over all tokens, and b1."""
+    """Fill ``inverse`` with 1 / p_w; the log of the product of p_w over all tokens, and b1.
+
+    ``length``: how many tokens the record has, or how many distinct words all of a cluster's have.
+    """
     raise NotImplementedError
-
-
-@generic
-def concentration_of(family: Any, b1: float, length: int) -> float:
-    """b1 for a record of so many tokens, where other records have ``b1``; by default the same."""
-    raise NotImplementedError
-
-
-concentration_of.otherwise(lambda family, b1, length: b1)
 
 
 @generic
@@ -141,7 +135,7 @@ def _invert_base(
 ) -> None:
     """1 / p_w of each word by itself."""
     for i in range(words.shape[0]):
-        base_measure(family, learned, words[i : i + 1], counts[i : i + 1], inverse[i : i + 1])
+        base_measure(family, learned, words[i : i + 1], counts[i : i + 1], inverse[i : i + 1], 1)
 
 
 @kernel
@@ -421,10 +415,18 @@ def _learned(
 
 
 def shared_measure(
-    family: Any, learned: Learned, words: np.ndarray, counts: np.ndarray, inverse: np.ndarray
+    family: Any, learned: Learned, words: np.ndarray, counts: np.ndarray, inverse: np.ndarray, length: int
 ) -> tuple[float, float]:
     """``base_measure`` of every family here, registered for its terms."""
+    return log_shared(family, learned, words, counts, inverse), family.concentration
+
+
+@kernel
+def log_shared(
+    family: Any, learned: Learned, words: np.ndarray, counts: np.ndarray, inverse: np.ndarray
+) -> float:
+    """Fill ``inverse`` with 1 / p_w; the log of the product of p_w over all tokens."""
     if family.base.shape[0] > 0:
-        return _fixed(family.base, words, counts, inverse), family.concentration
+        return _fixed(family.base, words, counts, inverse)
     smoothing, discount, escape = family.smoothing, family.discount, family.escape
-    return _learned(smoothing, discount, escape, learned, words, counts, inverse), family.concentration
+    return _learned(smoothing, discount, escape, learned, words, counts, inverse)

@@ -17,7 +17,6 @@ from streamdp.beam.looks.uniting import weigh_rows
 from streamdp.beam.search import inherit
 from streamdp.kernels.packed import pack, unpack
 from streamdp.kernels.sound import finite, require, within
-from streamdp.likelihoods import VectorFamily
 from streamdp.offline.problem import Solution
 from streamdp.offline.task import Stream, Task, beside_older, task_over
 from streamdp.offline.weigh import Weigher, can_move, nats_of
@@ -107,11 +106,10 @@ def task_of_pass(stream: Stream, seed: int | None = None) -> Task:
     if not stream.looked_at:
         return task
     family, anchors = task.problem.likelihood, task.problem.anchors
-    assert isinstance(family, VectorFamily)
-    family = family.loosened(LOOSE)
+    family = family.vector.loosened(LOOSE)
     if anchors is not None and anchors.rows is not None:
         rows = anchors.rows.copy()
-        weigh_rows(family.terms(), rows, np.zeros(len(rows)))
+        weigh_rows(family.terms(), rows, np.zeros(family.width), np.zeros(len(rows)))
         anchors = replace(anchors, rows=rows)
     return replace(task, problem=replace(task.problem, likelihood=family, anchors=anchors), founds=False)
 

@@ -35,7 +35,7 @@ from streamdp.likelihoods.categorical import (
     place_of_text,
     rising,
 )
-from streamdp.likelihoods.words import base_measure, concentration_of
+from streamdp.likelihoods.words import base_measure
 
 
 class CategoryClusters(WordClusters):
@@ -172,9 +172,9 @@ def _score_by_words(
     words, counts = record.words[text + 1 :], record.counts[text + 1 :]
     singles, length = singles_and_length(counts)
     d, shown = family.text.word_discount, words.shape[0] if record.seq < 0 else length
-    b1 = concentration_of(family.text, family.text.concentration, shown)
+    b1 = family.text.concentration
     if length > 0:
-        log_base, _ = base_measure(family.text, clusters.learned, words, counts, inner.inverse)
+        log_base, b1 = base_measure(family.text, clusters.learned, words, counts, inner.inverse, shown)
         score_singles(sizes, inner, high, singles, length, True, b1, d)
         if singles < words.shape[0]:
             score_repeats(sizes, inner, high, singles, counts, True, b1, d, 0.0)

@@ -40,7 +40,7 @@ from streamdp.beam.data.choice import BLOCK, SHARED, Scores, WordScores, is_touc
 from streamdp.beam.data.pool import Pool
 from streamdp.beam.data.state import Model
 from streamdp.kernels.jit import kernel
-from streamdp.likelihoods.words import Learned, base_measure, concentration_of, log_gamma_beside, shape_of
+from streamdp.likelihoods.words import Learned, base_measure, log_gamma_beside, shape_of
 
 SHORT = 16
 """Tokens whose factors are multiplied before a logarithm is taken: no double overflows by them."""
@@ -336,11 +336,11 @@ def score_words(
     ``whole``: it is all that a cluster holds;
     ``new``: the least stored weight of a new cluster under any hypothesis, below 0 where none may be founded.
     """
-    inner = scores.words
-    log_base, b1 = base_measure(model.family.bag, learned, words, counts, inner.inverse)
-    d, extra = shape_of(model.family.bag)
+    inner, family = scores.words, model.family.bag
     singles, length = singles_and_length(counts)
-    b1 = concentration_of(model.family.bag, b1, words.shape[0] if whole else length)
+    shown = words.shape[0] if whole else length
+    log_base, b1 = base_measure(family, learned, words, counts, inner.inverse, shown)
+    d, extra = shape_of(family)
     if extra > 0.0:
         for t in range(length):
             log_base -= math.log1p(t * extra)

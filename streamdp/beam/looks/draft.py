@@ -142,7 +142,7 @@ class Draft:
 
     def _weigh(self, family: VectorFamily, block: np.ndarray) -> np.ndarray:
         found = np.zeros(len(block))
-        weigh_rows(family.terms(), block, found)
+        weigh_rows(family.terms(), block, np.zeros(family.width), found)
         return found
 
     def _refresh(self, k: int) -> None:

@@ -71,12 +71,13 @@ def follow(search: BeamSearch, held: Labelled, due: Due, began: VectorFamily) ->
         limit, count = search.model.max_clusters, len(other.alive())
         if (limit == 0 or count <= max(limit, len(draft.alive()))) and other.joint > draft.joint:
             draft = other
-    log_h = -rebase_slots(search.model.family.vector, search.state)
+    scratch = np.zeros(draft.family.width)
+    log_h = -rebase_slots(search.model.family.vector, search.state, scratch)
     moves = draft.moves(labels_of(search, draft.slots), search.next_label)
     if len(moves.seqs):
         yield moves
     search.rebase(draft.family)
-    log_h += rebase_slots(search.model.family.vector, search.state)
+    log_h += rebase_slots(search.model.family.vector, search.state, scratch)
     tidy(search.state, recent, NONE, log_h)
 
 

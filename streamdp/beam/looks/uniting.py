@@ -49,10 +49,10 @@ def collect_rows(family: Any, vectors: np.ndarray, place: np.ndarray, block: np.
 
 
 @entry
-def weigh_rows(family: Any, block: np.ndarray, out: np.ndarray) -> None:
+def weigh_rows(family: Any, block: np.ndarray, scratch: np.ndarray, out: np.ndarray) -> None:
     """log H of each row under parameters that may be others than before."""
     for k in range(block.shape[0]):
-        rebase(family, block[k])
+        rebase(family, block[k], scratch)
         out[k] = log_marginal(family, block[k])
 
 
@@ -174,12 +174,12 @@ def ratios_of_unions(
 
 
 @entry
-def rebase_slots(family: Any, state: State) -> float:
+def rebase_slots(family: Any, state: State, scratch: np.ndarray) -> float:
     """Bring all clusters up to date under other parameters; returns the sum of their log H."""
     rows, total = state.clusters.rows, 0.0
     for slot in range(state.pool.counters.high):
         if state.pool.state[slot] != VACANT:
-            rebase(family, rows.block[slot])
+            rebase(family, rows.block[slot], scratch)
             coarsen(family, rows.block[slot], rows.coarse[slot])
             total += log_marginal(family, rows.block[slot])
     return total
