@@ -29,7 +29,7 @@ from streamdp.offline.kernels.astar import (
     search,
 )
 from streamdp.offline.kernels.completion import COUNTS, JOINT, PREDICTIVE, REPLICA, SUMS, SUPPORT, Heuristic
-from streamdp.offline.kernels.store import FIRST_SLOT, BesideStore, Store, WordStore, prepare
+from streamdp.offline.kernels.store import FIRST_SLOT, Store, WordStore, prepare
 from streamdp.offline.plan import Order, Score
 from streamdp.offline.prepare import Data, log_coefficients, new_store, word_totals
 from streamdp.priors import by_distance, by_order
@@ -271,7 +271,7 @@ class Search:
         if likelihood.sparse:
             given = store.terms, store.offsets, store.words, store.counts
             most = likelihood.bag.upper_bounds(*given)
-            if isinstance(store, BesideStore):
+            if likelihood.vector is not None:
                 most = most + _bounds_beside(store.beside.vectors, likelihood.vector)
             most = most[self.order]
         else:

@@ -11,7 +11,6 @@ from streamdp.encode.batch import Batch
 from streamdp.likelihoods import BagFamily, Categorical, Likelihood, VectorFamily
 from streamdp.likelihoods.words import SharedBase
 from streamdp.offline.anchors import Anchors
-from streamdp.offline.kernels import beside as _beside_words  # noqa: F401 - it implements what is done
 from streamdp.offline.kernels import documents as _documents  # noqa: F401 - it implements what is done
 from streamdp.offline.kernels import vectors as _vectors  # noqa: F401 - it implements what is done
 from streamdp.offline.kernels import words as _words  # noqa: F401 - to a store, and so does this

@@ -15,19 +15,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from streamdp.kernels.jit import entry, generic
+from streamdp.kernels.jit import entry
 from streamdp.likelihoods import VectorFamily
-from streamdp.likelihoods.vectors import log_marginal, merge, settle
 from streamdp.likelihoods.words import SharedBase
-from streamdp.offline.kernels import beside as _beside  # noqa: F401 - it implements what is done
-from streamdp.offline.kernels import vectors as _vectors  # noqa: F401 - to a store, and so does this
+from streamdp.offline.kernels import vectors as _vectors  # noqa: F401 - it implements what is done
+from streamdp.offline.kernels import words as _words  # noqa: F401 - to a store, and so does this
 from streamdp.offline.kernels.store import (
     FIRST_SLOT,
     VectorStore,
     WordStore,
     add,
     group_of_slot,
-    hold,
     prepare_all,
     remove,
     score_group,
@@ -177,35 +175,17 @@ def fill_slots(store: Any, stories: int) -> None:
     """Put each story into a slot of its own."""
     prepare_all(store)
     for k in range(stories):
-        hold(store, FIRST_SLOT + k, k)
-        store.size[FIRST_SLOT + k] = 1
+        add(store, FIRST_SLOT + k, k)
 
 
 @entry
 def unite_slots(store: Any, gone: int, into: int, labels: np.ndarray) -> None:
     """Make all of a slot part of another; ``labels`` are the slots of all stories."""
-    unite(store, gone, into, labels)
-
-
-@generic
-def unite(store: Any, gone: int, into: int, labels: np.ndarray) -> None:
-    """The same, for each kind of store."""
-
-
-@unite.of(WordStore)
-def _unite_words(store: WordStore, gone: int, into: int, labels: np.ndarray) -> None:
     for i in range(labels.shape[0]):
         if labels[i] == gone:
             remove(store, gone, i)
             add(store, into, i)
             labels[i] = into
-
-
-@unite.of(VectorStore)
-def _unite_vectors(store: VectorStore, gone: int, into: int, labels: np.ndarray) -> None:
-    merge(store.terms, store.block[into], store.block[gone])
-    settle(store.terms, store.block[into])
-    store.log_h[into] = log_marginal(store.terms, store.block[into])
 
 
 @entry

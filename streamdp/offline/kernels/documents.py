@@ -13,9 +13,9 @@ from streamdp.kernels.jit import kernel
 from streamdp.likelihoods.words import in_order
 from streamdp.offline.kernels import store as clusters
 from streamdp.offline.kernels import words as of_words
-from streamdp.offline.kernels.store import GROUP, DocumentStore
+from streamdp.offline.kernels.store import GROUP, DocumentStore, add_to_group, empty_group
 
-_hold_words, _remove_words = kernel(of_words.hold_words), kernel(of_words.remove_words)
+_hold_words, _take_out_words = kernel(of_words.hold_words), kernel(of_words.take_out_words)
 _prepare_words = kernel(of_words.prepare_words)
 _score_words, _score_group_words = kernel(of_words.score_words), kernel(of_words.score_group_words)
 _empty_words, _group_words = kernel(of_words.empty_words), kernel(of_words.add_words_to_group)
@@ -51,22 +51,24 @@ def _update(store: DocumentStore, slot: int) -> None:
 
 
 @clusters.hold.of(DocumentStore)
-def _hold(store: DocumentStore, slot: int, i: int) -> None:
+def _hold(store: DocumentStore, slot: int, i: int) -> float:
     _hold_words(store, slot, i)
     store.beside.slot[i] = slot
     _update(store, slot)
+    return 0.0
 
 
-@clusters.remove.of(DocumentStore)
-def _remove(store: DocumentStore, slot: int, i: int) -> None:
-    _remove_words(store, slot, i)
+@clusters.take_out.of(DocumentStore)
+def _take_out(store: DocumentStore, slot: int, i: int, last: bool) -> float:
+    _take_out_words(store, slot, i, last)
     store.beside.slot[i] = NOWHERE
-    if store.size[slot] == 0:
+    if last:
         store.log_h[slot] = store.beside.in_order[slot]
     _update(store, slot)
+    return 0.0
 
 
-@clusters.score.of(DocumentStore)
+@clusters.add_scores.of(DocumentStore)
 def _score(store: DocumentStore, i: int, slots: np.ndarray, n: int, out: np.ndarray) -> None:
     _score_words(store, i, slots, n, out)
     for j in range(n):
@@ -88,7 +90,7 @@ def _add_to_group(store: DocumentStore, i: int) -> None:
     store.beside.grouped[i] = 1
 
 
-@clusters.score_group.of(DocumentStore)
+@clusters.add_group_scores.of(DocumentStore)
 def _score_group(store: DocumentStore, slots: np.ndarray, n: int, out: np.ndarray) -> float:
     total = _score_group_words(store, slots, n, out)
     for j in range(n):
@@ -96,14 +98,22 @@ def _score_group(store: DocumentStore, slots: np.ndarray, n: int, out: np.ndarra
     return total + _in_order(store, GROUP, True)
 
 
-@clusters.prepare_all.of(DocumentStore)
-def _prepare(store: DocumentStore) -> None:
-    _prepare_words(store)
+@clusters.group_of_slot.of(DocumentStore)
+def _group_of_slot(store: DocumentStore, slot: int, labels: np.ndarray) -> None:
+    empty_group(store)
+    for i in range(labels.shape[0]):
+        if labels[i] == slot:
+            add_to_group(store, i)
+
+
+@clusters.prepare_part.of(DocumentStore)
+def _prepare(store: DocumentStore, fresh: np.ndarray) -> None:
+    _prepare_words(store, fresh)
     for slot in range(store.beside.in_order.shape[0]):
         store.beside.in_order[slot] = 0.0
     for i in range(store.fresh.shape[0]):
         store.beside.slot[i] = NOWHERE
-    for i in range(store.fresh.shape[0]):
+    for i in range(fresh.shape[0]):
         store.beside.slot[i] = GROUP
-        store.fresh[i] += _in_order(store, GROUP, False)
+        fresh[i] += _in_order(store, GROUP, False)
         store.beside.slot[i] = NOWHERE

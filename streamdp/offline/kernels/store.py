@@ -12,13 +12,14 @@ from typing import Annotated, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from streamdp.kernels.jit import entry, generic
+from streamdp.kernels.jit import entry, generic, kernel
 from streamdp.kernels.rows import Counters, ints, made, of, one, reals
 
 EMPTY, GROUP, FIRST_SLOT = range(3)
 
 
-NO_VECTORS = np.zeros(0)
+NOTHING = np.zeros(0)
+"""In the place of a part that records do not have."""
 
 
 class VectorStore(NamedTuple):
@@ -57,13 +58,7 @@ class WordStore(NamedTuple):
     bag_words: Annotated[np.ndarray, of(np.int32, "words")]  # its distinct words
     bag_counts: Annotated[np.ndarray, of(np.int32, "words")]  # their tokens
     counters: Annotated[Counters, one("bag_types bag_tokens")]  # distinct words of the group, and tokens
-    beside: Any = NO_VECTORS  # the vectors beside them, a VectorStore, or Documents
-
-
-class BesideStore(WordStore):
-    """Word counts with a vector beside them; NaN where a record has none."""
-
-    __slots__ = ()
+    beside: Any = NOTHING  # the vectors of the records, a VectorStore, or Documents
 
 
 class Documents(NamedTuple):
@@ -124,13 +119,7 @@ def word_store(
     given = {"terms": terms, "offsets": offsets, "words": words, "counts": counts, "start": start}
     if ordered:
         return made(DocumentStore, sizes, **given, beside=made(Documents, sizes))
-    vectors = NO_VECTORS if beside is None else beside
-    return made(WordStore if beside is None else BesideStore, sizes, **given, beside=vectors)
-
-
-@generic
-def score(store: Any, i: int, slots: np.ndarray, n: int, out: np.ndarray) -> None:
-    """log H(x_i | S) for the first n of ``slots``."""
+    return made(WordStore, sizes, **given, beside=NOTHING if beside is None else beside)
 
 
 @generic
@@ -139,21 +128,21 @@ def clear(store: Any, slot: int) -> None:
 
 
 @generic
-def add(store: Any, slot: int, i: int) -> None:
-    """Let a record join a slot."""
+def hold(store: Any, slot: int, i: int) -> float:
+    """Let a record, or the frozen ones of a cluster, join a slot: the statistics numbered i.
 
-
-@generic
-def hold(store: Any, slot: int, i: int) -> None:
-    """Put the frozen records of a cluster into a clear slot: the statistics numbered i, from N on.
-
-    Their number is for the caller to set.
+    How many they are is for the caller to count. Returns by how much log H of the slot rises.
     """
+    raise NotImplementedError
 
 
 @generic
-def remove(store: Any, slot: int, i: int) -> None:
-    """Take a record out of a slot; an emptied slot is as new."""
+def take_out(store: Any, slot: int, i: int, last: bool) -> float:
+    """Take a record, maybe the ``last`` one, out of a slot; an emptied slot is as new.
+
+    Returns by how much log H of a slot that is not empty rises.
+    """
+    raise NotImplementedError
 
 
 @generic
@@ -182,14 +171,80 @@ def group_of_slot(store: Any, slot: int, labels: np.ndarray) -> None:
 
 
 @generic
-def score_group(store: Any, slots: np.ndarray, n: int, out: np.ndarray) -> float:
-    """log H(S + group) - log H(S) for the first n slots; returns log H(group)."""
+def add_scores(store: Any, i: int, slots: np.ndarray, n: int, out: np.ndarray) -> None:
+    """Add log H(x_i | S) for the first n of ``slots``."""
+
+
+@generic
+def add_group_scores(store: Any, slots: np.ndarray, n: int, out: np.ndarray) -> float:
+    """Add log H(S + group) - log H(S) for the first n slots; returns log H(group)."""
     raise NotImplementedError
 
 
 @generic
+def prepare_part(store: Any, fresh: np.ndarray) -> None:
+    """Clear all slots, and add log H of every record alone to ``fresh``."""
+
+
+for _each in (
+    clear,
+    drop_run,
+    empty_group,
+    add_to_group,
+    copies_in_group,
+    group_of_slot,
+    add_scores,
+    prepare_part,
+):
+
+    @_each.otherwise
+    def _nothing(*_: Any) -> None:
+        pass
+
+
+for _each in (hold, take_out, add_group_scores):
+
+    @_each.otherwise
+    def _no_nats(*_: Any) -> float:
+        return 0.0
+
+
+@kernel
+def add(store: Any, slot: int, i: int) -> None:
+    """Let a record join a slot."""
+    hold(store, slot, i)
+    store.size[slot] += 1
+
+
+@kernel
+def remove(store: Any, slot: int, i: int) -> None:
+    """Take a record out of a slot; an emptied slot is as new."""
+    store.size[slot] -= 1
+    take_out(store, slot, i, store.size[slot] == 0)
+
+
+@kernel
+def score(store: Any, i: int, slots: np.ndarray, n: int, out: np.ndarray) -> None:
+    """log H(x_i | S) for the first n of ``slots``."""
+    for j in range(n):
+        out[j] = 0.0
+    add_scores(store, i, slots, n, out)
+
+
+@kernel
+def score_group(store: Any, slots: np.ndarray, n: int, out: np.ndarray) -> float:
+    """log H(S + group) - log H(S) for the first n slots; returns log H(group)."""
+    for j in range(n):
+        out[j] = 0.0
+    return add_group_scores(store, slots, n, out)
+
+
+@kernel
 def prepare_all(store: Any) -> None:
     """Clear all slots and take log H of every record alone; after the parameters or the capacity change."""
+    for i in range(store.fresh.shape[0]):
+        store.fresh[i] = 0.0
+    prepare_part(store, store.fresh)
 
 
 @entry

@@ -1,4 +1,8 @@
-"""Clusters of vectors: a row each, on which the family's kernels work. NaN is the absence of a vector."""
+"""Clusters of vectors: a row each, on which the family's kernels work.
+
+Beside words it is a part of a store, and a record without a vector has NaN. Log H of a slot is that of its
+vectors alone.
+"""
 
 from __future__ import annotations
 
@@ -6,12 +10,31 @@ import numpy as np
 
 from streamdp.kernels.jit import kernel
 from streamdp.likelihoods import vectors as family
+from streamdp.likelihoods.vectors import has_vector, log_marginal_of_both
 from streamdp.offline.kernels import store as clusters
 from streamdp.offline.kernels.store import EMPTY, GROUP, VectorStore, clear
 
 _join, _leave, _merge, _settle = family.add, family.remove, family.merge, family.settle
-_empty, _predictive, _log_marginal, _own = (family.clear, family.predictive, family.log_marginal, family.own)
-_log_marginal_of_both, _has_vector = family.log_marginal_of_both, family.has_vector
+_empty, _predictive, _log_marginal, _own = family.clear, family.predictive, family.log_marginal, family.own
+
+
+@kernel
+def _update(store: VectorStore, slot: int) -> float:
+    """Bring log H of a slot up to date; by how much it has risen."""
+    _settle(store.terms, store.block[slot])
+    before = store.log_h[slot]
+    store.log_h[slot] = _log_marginal(store.terms, store.block[slot])
+    return store.log_h[slot] - before
+
+
+@kernel
+def _count(store: VectorStore, slot: int, i: int) -> None:
+    """Let a record, or frozen ones, join a row; to be settled."""
+    records = store.vectors.shape[0]
+    if i >= records:
+        _merge(store.terms, store.block[slot], store.frozen[i - records])
+    elif has_vector(store.vectors[i]):
+        _join(store.terms, store.block[slot], store.vectors[i], store.own[i])
 
 
 @clusters.clear.of(VectorStore)
@@ -19,42 +42,30 @@ def _clear(store: VectorStore, slot: int) -> None:
     store.size[slot] = 0
     store.log_h[slot] = 0.0
     _empty(store.terms, store.block[slot])
-    _settle(store.terms, store.block[slot])
 
 
-@kernel
-def _update(store: VectorStore, slot: int) -> None:
-    """Count what has become of a row into its log H."""
-    _settle(store.terms, store.block[slot])
-    store.log_h[slot] = _log_marginal(store.terms, store.block[slot])
+@clusters.hold.of(VectorStore)
+def _hold(store: VectorStore, slot: int, i: int) -> float:
+    _count(store, slot, i)
+    return _update(store, slot)
 
 
-@clusters.add.of(VectorStore)
-def _add(store: VectorStore, slot: int, i: int) -> None:
-    if _has_vector(store.vectors[i]):
-        _join(store.terms, store.block[slot], store.vectors[i], store.own[i])
-        _update(store, slot)
-        store.size[slot] += 1
-
-
-@clusters.remove.of(VectorStore)
-def _remove(store: VectorStore, slot: int, i: int) -> None:
-    if not _has_vector(store.vectors[i]):
-        return
-    if store.size[slot] == 1:
+@clusters.take_out.of(VectorStore)
+def _take_out(store: VectorStore, slot: int, i: int, last: bool) -> float:
+    if last:
         clear(store, slot)
-        return
-    _leave(store.terms, store.block[slot], store.vectors[i], store.own[i])
-    _update(store, slot)
-    store.size[slot] -= 1
+    elif i < store.vectors.shape[0] and has_vector(store.vectors[i]):  # frozen ones leave all at once
+        _leave(store.terms, store.block[slot], store.vectors[i], store.own[i])
+        return _update(store, slot)
+    return 0.0
 
 
-@clusters.score.of(VectorStore)
-def _score(store: VectorStore, i: int, slots: np.ndarray, n: int, out: np.ndarray) -> None:
+@clusters.add_scores.of(VectorStore)
+def _add_scores(store: VectorStore, i: int, slots: np.ndarray, n: int, out: np.ndarray) -> None:
     x, own = store.vectors[i], store.own[i]
-    has = _has_vector(x)
-    for j in range(n):
-        out[j] = _predictive(store.terms, store.block[slots[j]], x, own) if has else 0.0
+    if has_vector(x):
+        for j in range(n):
+            out[j] += _predictive(store.terms, store.block[slots[j]], x, own)
 
 
 @kernel
@@ -63,24 +74,14 @@ def _copy(store: VectorStore, source: np.ndarray, target: np.ndarray) -> None:
         target[j] = source[j]
 
 
-@clusters.score_group.of(VectorStore)
-def _score_group(store: VectorStore, slots: np.ndarray, n: int, out: np.ndarray) -> float:
+@clusters.add_group_scores.of(VectorStore)
+def _add_group_scores(store: VectorStore, slots: np.ndarray, n: int, out: np.ndarray) -> float:
     union, group = store.scratch[0], store.block[GROUP]
     for j in range(n):
-        both = _log_marginal_of_both(store.terms, store.block[slots[j]], group, union)
-        out[j] = both - store.log_h[slots[j]]
+        both = log_marginal_of_both(store.terms, store.block[slots[j]], group, union)
+        out[j] += both - store.log_h[slots[j]]
     _settle(store.terms, group)
     return _log_marginal(store.terms, group)
-
-
-@clusters.hold.of(VectorStore)
-def _hold(store: VectorStore, slot: int, i: int) -> None:
-    frozen = store.frozen[i - store.vectors.shape[0]]
-    if store.size[slot] == 0:
-        _copy(store, frozen, store.block[slot])
-    else:
-        _merge(store.terms, store.block[slot], frozen)
-    _update(store, slot)
 
 
 @clusters.drop_run.of(VectorStore)
@@ -95,19 +96,19 @@ def _empty_group(store: VectorStore) -> None:
 
 @clusters.add_to_group.of(VectorStore)
 def _add_to_group(store: VectorStore, i: int) -> None:
-    if i >= store.vectors.shape[0]:
-        _merge(store.terms, store.block[GROUP], store.frozen[i - store.vectors.shape[0]])
-    elif _has_vector(store.vectors[i]):
-        _join(store.terms, store.block[GROUP], store.vectors[i], store.own[i])
+    _count(store, GROUP, i)
 
 
 @clusters.copies_in_group.of(VectorStore)
 def _copies_in_group(store: VectorStore, i: int, n: int, factor: float) -> None:
     # by doubling
     clear(store, GROUP)
+    x = store.vectors[i]
+    if not has_vector(x):
+        return
     powers, same = store.scratch[0], store.scratch[1]
     _copy(store, store.block[EMPTY], powers)
-    x, scaled = store.vectors[i], same[: store.vectors.shape[1]]
+    scaled = same[: x.shape[0]]
     for d in range(x.shape[0]):
         scaled[d] = factor * x[d]
     _join(store.terms, powers, scaled, _own(store.terms, scaled))
@@ -125,11 +126,17 @@ def _group_of_slot(store: VectorStore, slot: int, labels: np.ndarray) -> None:
     _copy(store, store.block[slot], store.block[GROUP])
 
 
-@clusters.prepare_all.of(VectorStore)
-def _prepare(store: VectorStore) -> None:
+@clusters.prepare_part.of(VectorStore)
+def _prepare(store: VectorStore, fresh: np.ndarray) -> None:
+    records = store.vectors.shape[0]
     for slot in range(store.size.shape[0]):
         clear(store, slot)
-    for i in range(store.fresh.shape[0]):
-        if _has_vector(store.vectors[i]):
+    for i in range(fresh.shape[0]):
+        if i >= records:
+            row = store.scratch[0]
+            _copy(store, store.frozen[i - records], row)
+            _settle(store.terms, row)
+            fresh[i] += _log_marginal(store.terms, row)
+        elif has_vector(store.vectors[i]):
             store.own[i] = _own(store.terms, store.vectors[i])
-            store.fresh[i] = _predictive(store.terms, store.block[EMPTY], store.vectors[i], store.own[i])
+            fresh[i] += _predictive(store.terms, store.block[EMPTY], store.vectors[i], store.own[i])

@@ -16,11 +16,17 @@ from streamdp.offline.kernels import store as clusters
 from streamdp.offline.kernels.store import (
     FIRST_SLOT,
     WordStore,
+    add_group_scores,
+    add_scores,
     add_to_group,
     clear,
+    copies_in_group,
     empty_group,
+    group_of_slot,
     hold,
+    prepare_part,
     remove,
+    take_out,
 )
 
 
@@ -35,7 +41,7 @@ def _place(store: WordStore, slot: int, w: int) -> int:
 
 
 @clusters.hold.of(WordStore)
-def hold_words(store: WordStore, slot: int, i: int) -> None:
+def hold_words(store: WordStore, slot: int, i: int) -> float:
     """Add what is counted of a record, or of frozen ones."""
     terms = store.terms
     types, tokens, gained = store.types[slot], store.tokens[slot], 0.0
@@ -53,10 +59,12 @@ def hold_words(store: WordStore, slot: int, i: int) -> None:
         tokens += count * is_type(terms, w)
     store.types[slot], store.tokens[slot] = types, tokens
     store.log_h[slot] += gained + whole(terms, tokens, types) - before
+    store.log_h[slot] += hold(store.beside, slot, i)
+    return 0.0
 
 
-@clusters.remove.of(WordStore)
-def remove_words(store: WordStore, slot: int, i: int) -> None:
+@clusters.take_out.of(WordStore)
+def take_out_words(store: WordStore, slot: int, i: int, last: bool) -> float:
     """Take away what is counted of a record."""
     terms = store.terms
     types, tokens, lost = store.types[slot], store.tokens[slot], 0.0
@@ -67,16 +75,17 @@ def remove_words(store: WordStore, slot: int, i: int) -> None:
         store.held[q] -= count
         lost += gain(terms, w, count, store.held[q])
         if store.held[q] == 0:
-            last = store.start[w] + store.length[w] - 1
-            store.slot[q], store.held[q] = store.slot[last], store.held[last]
+            end = store.start[w] + store.length[w] - 1
+            store.slot[q], store.held[q] = store.slot[end], store.held[end]
             store.length[w] -= 1
             types -= is_type(terms, w)
         tokens -= count * is_type(terms, w)
     store.types[slot], store.tokens[slot] = types, tokens
     store.log_h[slot] += whole(terms, tokens, types) - before - lost
-    store.size[slot] -= 1
-    if store.size[slot] == 0:
+    store.log_h[slot] += take_out(store.beside, slot, i, last)
+    if last:
         store.log_h[slot] = 0.0
+    return 0.0
 
 
 @kernel
@@ -101,7 +110,7 @@ def score_tokens(
     n: int,
     out: np.ndarray,
 ) -> None:
-    """What the tokens first .. last - 1 add to log H of each of the first n slots."""
+    """Add what the tokens first .. last - 1 add to log H of each of the first n slots."""
     terms, gains, hits = store.terms, store.gain, store.hits
     for j in range(n):
         gains[slots[j]] = 0.0
@@ -121,7 +130,7 @@ def score_tokens(
         slot = slots[j]
         held, types = store.tokens[slot], store.types[slot]
         after = whole(terms, held + tokens, types + more - hits[slot])
-        out[j] = anew + gains[slot] + after - whole(terms, held, types)
+        out[j] += anew + gains[slot] + after - whole(terms, held, types)
 
 
 @clusters.empty_group.of(WordStore)
@@ -131,10 +140,18 @@ def empty_words(store: WordStore) -> None:
         store.bag[store.bag_words[j]] = 0
     store.counters.bag_types = 0
     store.counters.bag_tokens = 0
+    empty_group(store.beside)
 
 
 @clusters.add_to_group.of(WordStore)
 def add_words_to_group(store: WordStore, i: int) -> None:
+    """Let a record join the group."""
+    _count_into_group(store, i)
+    add_to_group(store.beside, i)
+
+
+@kernel
+def _count_into_group(store: WordStore, i: int) -> None:
     """Count the words of a record into the group."""
     for p in range(store.offsets[i], store.offsets[i + 1]):
         w = store.words[p]
@@ -145,21 +162,23 @@ def add_words_to_group(store: WordStore, i: int) -> None:
         store.counters.bag_tokens += store.counts[p]
 
 
-@clusters.score_group.of(WordStore)
+@clusters.add_group_scores.of(WordStore)
 def score_group_words(store: WordStore, slots: np.ndarray, n: int, out: np.ndarray) -> float:
-    """What the words of the group add to log H of each slot; returns their own log H."""
+    """What the group adds to log H of each slot; returns its own log H."""
     types = store.counters.bag_types
     for j in range(types):
         store.bag_counts[j] = store.bag[store.bag_words[j]]
     score_tokens(store, store.bag_words, store.bag_counts, 0, types, slots, n, out)
-    return alone(store.terms, store.bag_words, store.bag_counts, 0, types)
+    own = alone(store.terms, store.bag_words, store.bag_counts, 0, types)
+    return own + add_group_scores(store.beside, slots, n, out)
 
 
-@clusters.score.of(WordStore)
+@clusters.add_scores.of(WordStore)
 def score_words(store: WordStore, i: int, slots: np.ndarray, n: int, out: np.ndarray) -> None:
-    """What the words of a record add to log H of each slot."""
+    """What a record adds to log H of each slot."""
     first, last = store.offsets[i], store.offsets[i + 1]
     score_tokens(store, store.words, store.counts, first, last, slots, n, out)
+    add_scores(store.beside, i, slots, n, out)
 
 
 @clusters.clear.of(WordStore)
@@ -169,12 +188,7 @@ def clear_words(store: WordStore, slot: int) -> None:
     store.log_h[slot] = 0.0
     store.tokens[slot] = 0
     store.types[slot] = 0
-
-
-@clusters.add.of(WordStore)
-def _add(store: WordStore, slot: int, i: int) -> None:
-    hold(store, slot, i)
-    store.size[slot] += 1
+    clear(store.beside, slot)
 
 
 @clusters.drop_run.of(WordStore)
@@ -188,12 +202,13 @@ def copies_of_words(store: WordStore, i: int, n: int, factor: float) -> None:
     """Let the group be n copies of a record, its counts scaled and rounded."""
     empty_group(store)
     if n > 0:
-        add_to_group(store, i)
+        _count_into_group(store, i)
         store.counters.bag_tokens = 0
         for j in range(store.counters.bag_types):
             w = store.bag_words[j]
             store.bag[w] = n * int(factor * store.bag[w] + 0.5)
             store.counters.bag_tokens += store.bag[w]
+    copies_in_group(store.beside, i, n, factor)
 
 
 @clusters.group_of_slot.of(WordStore)
@@ -201,19 +216,21 @@ def _group_of_slot(store: WordStore, slot: int, labels: np.ndarray) -> None:
     empty_group(store)
     for i in range(labels.shape[0]):
         if labels[i] == slot:
-            add_to_group(store, i)
+            _count_into_group(store, i)
     frozen = labels.shape[0] + slot - FIRST_SLOT
     if frozen < store.fresh.shape[0]:
-        add_to_group(store, frozen)
+        _count_into_group(store, frozen)
+    group_of_slot(store.beside, slot, labels)
 
 
-@clusters.prepare_all.of(WordStore)
-def prepare_words(store: WordStore) -> None:
-    """Clear all slots, and take log H of the words of every record alone."""
+@clusters.prepare_part.of(WordStore)
+def prepare_words(store: WordStore, fresh: np.ndarray) -> None:
+    """Clear all slots, and add log H of every record alone."""
     for slot in range(store.size.shape[0]):
         clear(store, slot)
     for w in range(store.length.shape[0]):
         store.length[w] = 0
-    for i in range(store.fresh.shape[0]):
+    for i in range(fresh.shape[0]):
         first, last = store.offsets[i], store.offsets[i + 1]
-        store.fresh[i] = alone(store.terms, store.words, store.counts, first, last)
+        fresh[i] += alone(store.terms, store.words, store.counts, first, last)
+    prepare_part(store.beside, fresh)
