@@ -172,7 +172,7 @@ def searched(
 def in_order(data: Data, order: np.ndarray) -> Data:
     """What the beam takes; of a record's words those that occur once come first."""
     taken, times = data.take(order), np.arange(len(order), dtype=float)
-    if taken.dense:
+    if not taken.sparse:
         return replace(taken, times=times)
     by_count = np.lexsort((taken.counts > 1, taken.rows))
     return Data(taken.offsets, taken.words[by_count], taken.counts[by_count], times=times)

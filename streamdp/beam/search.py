@@ -127,7 +127,6 @@ class BeamSearch:
         vectors = NO_VECTORS
         if batch.vectors is not None:
             vectors = np.ascontiguousarray(batch.vectors, np.float64)
-            offsets = np.zeros(batch.size + 1, np.int64) if batch.dense else offsets
         n, longest = len(offsets) - 1, len(words)  # no record has more
         if longest > self._room:
             longest = int(batch.lengths.max())

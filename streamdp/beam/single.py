@@ -29,7 +29,7 @@ class Single:
     def __init__(self, search: BeamSearch, dimension: int, *, with_events: bool) -> None:
         self._search = search
         self._with_events = with_events
-        self._batch = Batch(vectors=np.zeros((1, dimension)), times=np.zeros(1))
+        self._batch = Batch.of_vectors(np.zeros((1, dimension)), np.zeros(1))
         self._fit()
         self.row = self._records.vectors[0]
         self.time = self._records.times

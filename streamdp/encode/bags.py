@@ -218,21 +218,6 @@ def read(
         _count_all(bags, stops, pieces.rows, pieces.ids, ends.shape[0], more, bounds)
 
 
-@kernel
-def _tokens(offsets: np.ndarray, counts: np.ndarray, i: int) -> int:
-    tokens = 0
-    for k in range(offsets[i], offsets[i + 1]):
-        tokens += counts[k]
-    return tokens
-
-
-@entry
-def tally(offsets: np.ndarray, counts: np.ndarray, sizes: np.ndarray) -> None:
-    """Write the tokens of every record; they lie as in a ``Batch``."""
-    for i in range(sizes.shape[0]):
-        sizes[i] = _tokens(offsets, counts, i)
-
-
 @entry
 def sight(
     last_seen: np.ndarray,
@@ -244,6 +229,7 @@ def sight(
 ) -> None:
     """Note the words of records from number ``first`` on, which lie as in a ``Batch``; write their tokens."""
     for i in range(sizes.shape[0]):
-        sizes[i] = _tokens(offsets, counts, i)
+        sizes[i] = 0
         for k in range(offsets[i], offsets[i + 1]):
+            sizes[i] += counts[k]
             last_seen[words[k]] = first + i

@@ -8,9 +8,6 @@ from typing import NamedTuple
 import msgspec
 import numpy as np
 
-from streamdp.encode.bags import tally
-from streamdp.kernels.jit import Bound
-
 NO_INTS = np.zeros(0, np.int32)
 
 _LONG, _SHORT = np.dtype(np.int64), np.dtype(np.int32)
@@ -18,8 +15,6 @@ _LONG, _SHORT = np.dtype(np.int64), np.dtype(np.int32)
 
 BagArrays = tuple[np.ndarray, np.ndarray, np.ndarray]
 """Offsets, words and counts of records, as a batch has them."""
-
-_tally = Bound(tally)
 
 
 class Batch(msgspec.Struct, frozen=True, eq=False, gc=False):
@@ -29,9 +24,10 @@ class Batch(msgspec.Struct, frozen=True, eq=False, gc=False):
     ----------
     offsets, words, counts
         Record i has the distinct words ``words[offsets[i]:offsets[i + 1]]`` and their counts (>= 1); int64
-        of shape (n + 1,), int32, int32. The beam wants words of count one first in each record.
+        of shape (n + 1,), int32, int32; of vectors alone no words. The beam wants words of count one first
+        in each record.
     vectors
-        Shape (n, D), float64; None for words. Beside words float32, and NaN for a record without one.
+        Shape (n, D), float64; None for words. With words float32, and NaN for a record without one.
     times
         Event times in seconds, shape (n,), float64, non-decreasing; None where there are none.
     """
@@ -45,7 +41,7 @@ class Batch(msgspec.Struct, frozen=True, eq=False, gc=False):
     @classmethod
     def of_vectors(cls, vectors: np.ndarray, times: np.ndarray | None = None) -> Batch:
         """Records that are the rows of an array."""
-        return cls(vectors=np.asarray(vectors, np.float64), times=times)
+        return cls(np.zeros(len(vectors) + 1, np.int64), vectors=np.asarray(vectors, np.float64), times=times)
 
     @classmethod
     def of_words(
@@ -70,35 +66,25 @@ class Batch(msgspec.Struct, frozen=True, eq=False, gc=False):
             kinds = {batch.sparse for batch in batches if batch.size}
             if len(rows) < len(batches) or len(kinds) > 1:
                 raise ValueError("records with and without vectors, or words, cannot be in one batch")
-            if kinds == {False}:
-                return cls(vectors=np.concatenate(rows), times=times)
         bags = join_bags([(batch.offsets, batch.words, batch.counts) for batch in batches])
         return cls(*bags, np.concatenate(rows) if rows else None, times)
 
     @property
     def size(self) -> int:
         """n."""
-        return len(self.offsets) - 1 if self.vectors is None else len(self.vectors)
+        return len(self.offsets) - 1
 
     @property
     def sparse(self) -> bool:
         """Whether the records are word counts, maybe with vectors beside them."""
-        return self.vectors is None or len(self.offsets) > 1
-
-    @property
-    def dense(self) -> bool:
-        """Whether the records are vectors alone."""
-        return not self.sparse
+        return self.vectors is None or len(self.words) > 0
 
     @property
     def sizes(self) -> np.ndarray:
         """Tokens of every record, or numbers of its vector, shape (n,), int64."""
-        if self.vectors is not None and self.dense:
+        if self.vectors is not None and not self.sparse:
             return np.full(self.size, self.vectors.shape[1])
-        sizes = np.empty(self.size, np.int64)
-        offsets, _, counts = self.bags
-        _tally((), offsets, counts, sizes)
-        return sizes
+        return _differences(np.append(0, np.cumsum(self.counts, dtype=np.int64))[self.offsets])
 
     @property
     def bags(self) -> BagArrays:
@@ -111,21 +97,19 @@ class Batch(msgspec.Struct, frozen=True, eq=False, gc=False):
 
     @property
     def lengths(self) -> np.ndarray:
-        """Distinct words of every record, shape (n,), int64; of no size where the records are vectors."""
+        """Distinct words of every record, shape (n,), int64."""
         return _differences(self.offsets)
 
     @property
     def rows(self) -> np.ndarray:
         """The record that each of ``words`` is in."""
-        return np.repeat(np.arange(len(self.offsets) - 1), self.lengths)
+        return np.repeat(np.arange(self.size), self.lengths)
 
     def slice(self, start: int, stop: int | None = None) -> Batch:
         """The records from ``start`` up to ``stop`` (the end), without copying words or vectors."""
         stop = self.size if stop is None else min(stop, self.size)
         times = None if self.times is None else self.times[start:stop]
         vectors = None if self.vectors is None else self.vectors[start:stop]
-        if self.dense:
-            return Batch(vectors=vectors, times=times)
         a, b = self.offsets[start], self.offsets[stop]
         return Batch(self.offsets[start : stop + 1] - a, self.words[a:b], self.counts[a:b], vectors, times)
 
@@ -136,8 +120,6 @@ class Batch(msgspec.Struct, frozen=True, eq=False, gc=False):
         """
         times = None if self.times is None else self.times[: len(order)]
         vectors = None if self.vectors is None else self.vectors[order]
-        if self.dense:
-            return Batch(vectors=vectors, times=times)
         lengths = self.lengths[order]
         offsets = np.zeros(len(order) + 1, np.int64)
         np.cumsum(lengths, out=offsets[1:])

@@ -69,49 +69,13 @@ def centre_rows(seen: Seen, learns: bool, rows: np.ndarray) -> None:
             x[d] = np.float64(np.float32(x[d] / math.sqrt(length))) if apart else math.nan
 
 
-class Centre:
-    """The mean direction of a stream's vectors, from which all are seen; it follows the stream.
-
-    Embeddings lie in a cone: without a centre all seem near each other. It moves at fixed numbers of
-    records, and is state: the same records are seen from the same centres, however they come in batches. A
-    vector stays as it was seen when it came. Until there is a centre a record has no vector.
-    """
-
-    def __init__(self, dimension: int) -> None:
-        self._seen = Seen(np.zeros(dimension), np.zeros(dimension), np.zeros(3))
-        self._see = Bound(centre_rows)
-
-    @property
-    def known(self) -> bool:
-        """Whether there is one."""
-        return bool(self._seen.counts[2])
-
-    def begin(self, rows: np.ndarray) -> None:
-        """Learn of vectors that wait, before any of them is seen."""
-        there = rows[~np.isnan(rows[:, 0])]
-        self._seen.total[:] = there.sum(axis=0)
-        self._seen.counts[:] = len(there), len(there), 1
-        self._seen.mean[:] = self._seen.total / len(there)
-
-    def see(self, rows: np.ndarray, *, learns: bool) -> None:
-        """Turn vectors of length one, shape (n, D), into what is seen from the centre; it learns of them."""
-        self._see((self._seen,), learns, rows)
-
-    def dump(self) -> dict[str, Any]:
-        """Everything, as plain values."""
-        return {name: array.tobytes() for name, array in self._seen._asdict().items()}
-
-    def load(self, stored: Mapping[str, bytes]) -> None:
-        """The inverse of :meth:`dump`. Raises UnsoundError."""
-        for name, array in self._seen._asdict().items():
-            require(len(stored[name]) == array.nbytes, "a centre of another length")
-            array[:] = np.frombuffer(stored[name], np.float64)
-            finite(array, "the centre")
-        require((self._seen.counts >= 0.0).all(), "a count of vectors is below 0")
-
-
 class VectorBeside:
     """The vector of each record, scaled to length one and seen from the centre; NaN for a record without one.
+
+    The centre is the mean direction of a stream's vectors; it follows the stream. Embeddings lie in a cone:
+    without a centre all seem near each other. It moves at fixed numbers of records, and is state: the same
+    records are seen from the same centres, however they come in batches. A vector stays as it was seen when
+    it came. Until there is a centre a record has no vector.
 
     Parameters
     ----------
@@ -124,7 +88,8 @@ class VectorBeside:
     def __init__(self, field: str, dimension: int | None = None) -> None:
         self.field = field
         self._read: VectorEncoder | None = None
-        self._centre: Centre | None = None
+        self._seen = Seen(*np.zeros((3, 0)))
+        self._see = Bound(centre_rows)
         self._parts: list[np.ndarray] = []  # rows, NaN where a record has none
         self._lacking = 0  # records before these, which had none when it was not known how long one is
         self._counted = 0  # records of which the centre has learned
@@ -132,7 +97,8 @@ class VectorBeside:
             self._begin(dimension)
 
     def _begin(self, dimension: int) -> None:
-        self._read, self._centre = VectorEncoder(dimension, None, normalise=True), Centre(dimension)
+        self._read = VectorEncoder(dimension, None, normalise=True)
+        self._seen = Seen(np.zeros(dimension), np.zeros(dimension), np.zeros(3))
 
     @property
     def dimension(self) -> int | None:
@@ -170,7 +136,7 @@ class VectorBeside:
 
     def learn(self) -> Moments:
         """What its family is made from: nothing but how long vectors are. ConfigError where none has come."""
-        if self._centre is None:
+        if self._read is None:
             raise ConfigError(
                 f"vector_field: none of the first {self._lacking:,} records has a field {self.field!r}: is "
                 "it called so? A larger --warmup waits for more",
@@ -187,11 +153,15 @@ class VectorBeside:
 
     def begin(self, least: int = 1) -> None:
         """Learn the centre of the vectors that wait, before any is seen, where there are so many."""
-        if self._centre is not None and not self._centre.known:
-            rows = self._array()
-            if np.count_nonzero(~np.isnan(rows[:, 0])) >= least:
-                self._centre.begin(rows)
-                self._counted = len(rows)
+        if self._read is None or self._seen.counts[2]:
+            return
+        rows = self._array()
+        there = rows[~np.isnan(rows[:, 0])]
+        if len(there) >= least:
+            self._seen.total[:] = there.sum(axis=0)
+            self._seen.counts[:] = len(there), len(there), 1
+            self._seen.mean[:] = self._seen.total / len(there)
+            self._counted = len(rows)
 
     def _array(self) -> np.ndarray:
         assert self.dimension is not None
@@ -199,25 +169,37 @@ class VectorBeside:
 
     def take(self, *, learns: bool) -> np.ndarray:
         """The vectors of the batch, shape (n, D), float32; a new one is begun."""
-        assert self._centre is not None
         rows = self._array()
-        self._centre.see(rows[: self._counted], learns=False)
-        self._centre.see(rows[self._counted :], learns=learns)
-        self._parts, self._lacking, self._counted = [], 0, 0
+        self._see((self._seen,), False, rows[: self._counted])
+        self._see((self._seen,), learns, rows[self._counted :])
+        self.clear()
         return rows.astype(np.float32)  # as which they were rounded
+
+    def clear(self) -> None:
+        """Begin a new batch."""
+        self._parts, self._lacking, self._counted = [], 0, 0
 
     def for_scoring(self) -> VectorBeside:
         """One with a batch of its own, from the same centre, that learns nothing."""
         made = VectorBeside(self.field, self.dimension)
-        made._centre = self._centre
+        made._seen = self._seen
         return made
 
     def dump(self) -> dict[str, Any] | None:
-        """The centre, as plain values; None while there is none."""
-        return None if self._centre is None else self._centre.dump()
+        """How long vectors are and the centre, as plain values; None while there is none."""
+        return None if self._read is None else {name: x.tobytes() for name, x in self._seen._asdict().items()}
 
     def load(self, stored: Mapping[str, bytes] | None) -> None:
         """The inverse of :meth:`dump`. Raises UnsoundError."""
-        require((stored is None) == (self._centre is None), "a centre without vectors, or none with them")
-        if stored is not None and self._centre is not None:
-            self._centre.load(stored)
+        if stored is None:
+            require(self._read is None, "vectors without a centre")
+            return
+        dimension = len(stored["mean"]) // 8
+        require(0 < dimension <= LONGEST, "the dimension is out of range")
+        if self._read is None:
+            self._begin(dimension)
+        for name, array in self._seen._asdict().items():
+            require(len(stored[name]) == array.nbytes, "a centre of another length")
+            array[:] = np.frombuffer(stored[name], np.float64)
+            finite(array, "the centre")
+        require((self._seen.counts >= 0.0).all(), "a count of vectors is below 0")

@@ -7,10 +7,9 @@ import math
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 import numpy as np
-from msgspec.structs import replace
 
 from streamdp.decode.fields import plain_float
 from streamdp.encode.bags import leave_out
@@ -147,8 +146,6 @@ class CategoryEncoder(BagEncoder):
     cuts
         By numeric field, see :class:`Intervals`. None: where there are numbers, or a vector, records wait
         until :meth:`learn` divides the numbers of those that have come.
-    dimension
-        Of the vector beside the other fields; None: not known yet.
     """
 
     kind = "categories"
@@ -161,7 +158,6 @@ class CategoryEncoder(BagEncoder):
         cuts: Mapping[str, Sequence[float | None]] | None = None,
         stop_words: str = "none",
         *,
-        dimension: int | None = None,
         frozen: bool = False,
     ) -> None:
         super().__init__(vocabulary, stop_words, frozen=frozen)
@@ -175,7 +171,7 @@ class CategoryEncoder(BagEncoder):
         self._fields: dict[str, str] = {}
         self._waiting: list[tuple[dict[str, Any], dict[str, float], list[str]]] = []
         self._intervals: dict[str, Intervals] | None = None if names.numbers or names.vectors else {}
-        self.beside = VectorBeside(names.vectors[0], dimension) if names.vectors else None
+        self.beside = VectorBeside(names.vectors[0]) if names.vectors else None
         if cuts is not None:
             self._intervals = {name: Intervals(_escaped(name), found) for name, found in cuts.items()}
 
@@ -205,13 +201,6 @@ class CategoryEncoder(BagEncoder):
                 self._encode(*parts)
             self._waiting = []
         return moments
-
-    def take(self, times: np.ndarray) -> Batch:
-        """The batch, with the event time of each of its records; a new one is begun."""
-        batch = super().take(times)
-        if self.beside is None:
-            return batch
-        return replace(batch, vectors=self.beside.take(learns=not self.frozen))
 
     def add(self, given: Columns) -> list[tuple[int, Reject]]:
         """Append records to the batch; which of them cannot be clustered, and why."""
@@ -316,13 +305,9 @@ class CategoryEncoder(BagEncoder):
             parts += batch.vectors.shape[1] * ~np.isnan(batch.vectors[:, 0])
         return parts
 
-    def for_scoring(self) -> CategoryEncoder:
-        """An encoder that knows the same fields and values and learns none."""
+    def _unlearning(self) -> Self:
         names, tokenizer = self.names, self.tokenizer
-        made = CategoryEncoder(self.vocabulary, names, tokenizer, self.cuts, self.stop_words, frozen=True)
-        made.beside = None if self.beside is None else self.beside.for_scoring()
-        made.stops.seen[:] = self.stops.seen
-        return made
+        return type(self)(self.vocabulary, names, tokenizer, self.cuts, self.stop_words, frozen=True)
 
     @property
     def cuts(self) -> dict[str, tuple[float | None, ...]] | None:
@@ -331,17 +316,7 @@ class CategoryEncoder(BagEncoder):
 
     def dump(self) -> dict[str, Any]:
         """Everything that must be known to encode the next record, as plain values."""
-        stored: dict[str, Any] = {
-            "kind": "categories",
-            "names": self.names[:3],
-            "cuts": self.cuts,
-            "vocabulary": self.vocabulary.dump(),
-            "languages": self.languages,
-        }
-        if self.beside is not None:
-            stored |= {"names": tuple(self.names), "dimension": self.beside.dimension}
-            stored["centre"] = self.beside.dump()
-        return stored
+        return {**super().dump(), "names": tuple(self.names), "cuts": self.cuts}
 
 
 class _NotFiniteError(ValueError):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from operator import itemgetter
-from typing import Any
+from typing import Any, Self
 
 import msgspec
 import numpy as np
@@ -82,7 +82,7 @@ class EmbeddedTexts(WordEncoder):
 
     def take(self, times: np.ndarray) -> Batch:
         """The batch, with the event time of each of its records; a new one is begun."""
-        batch, vectors = super().take(times), self.beside.take(learns=not self.frozen)
+        batch = super().take(times)
         n, begins = batch.size, batch.offsets[:-1]
         offsets = batch.offsets + 2 * np.arange(n + 1)
         totals = np.add.reduceat(batch.counts, begins) if n else batch.counts
@@ -90,23 +90,16 @@ class EmbeddedTexts(WordEncoder):
         words = np.insert(batch.words, pairs, np.tile(np.array([RECORD, TEXT], np.int32), n))
         first = np.stack([np.ones(n, np.int32), totals.astype(np.int32)], axis=1).ravel()
         counts = np.insert(batch.counts, pairs, first)
-        return msgspec.structs.replace(batch, offsets=offsets, words=words, counts=counts, vectors=vectors)
+        return msgspec.structs.replace(batch, offsets=offsets, words=words, counts=counts)
 
     def parts(self, batch: Batch, tokens: np.ndarray) -> np.ndarray:
         """The words of each record: where a vector says nothing, novelty is that of the words alone."""
         return np.asarray((tokens - 1) // 2)
 
-    def for_scoring(self) -> EmbeddedTexts:
-        """An encoder that knows the same words and centre and learns none, with an empty batch."""
-        if self._scorer is None:
-            made = EmbeddedTexts(
-                self.embedding, self.tokenizer, self.vocabulary, self.stop_words, frozen=True
-            )
-            made.beside, self._scorer = self.beside.for_scoring(), made
-        self._scorer.begin_with(self.stops)
-        return self._scorer  # type: ignore[return-value]
+    def _unlearning(self) -> Self:
+        return type(self)(self.embedding, self.tokenizer, self.vocabulary, self.stop_words, frozen=True)
 
     def dump(self) -> dict[str, Any]:
         """Everything that must be known to encode the next record, as plain values."""
         model = {"name": self.embedding.name, "digest": self.embedding.digest}
-        return super().dump() | {"kind": "embedded", "model": model, "centre": self.beside.dump()}
+        return super().dump() | {"model": model}

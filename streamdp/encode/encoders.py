@@ -11,7 +11,6 @@ import numpy as np
 
 from streamdp.decode.decoder import Decoder, Format
 from streamdp.encode.batch import Batch
-from streamdp.encode.beside import LONGEST as LONGEST_VECTOR
 from streamdp.encode.category_encoder import EVERY, CategoryEncoder, sound_cuts
 from streamdp.encode.embedded import EmbeddedTexts
 from streamdp.encode.embedding import EmbeddingError, StoredEmbedding, load_embedding
@@ -58,13 +57,8 @@ def load_encoder(stored: dict[str, Any], settings: Settings) -> Encoder:
     encoder: BagEncoder
     if stored["kind"] == "categories":
         names = FieldNames(*map(tuple, stored["names"]))
-        dimension = stored.get("dimension")
-        sound = dimension is None or (type(dimension) is int and 0 < dimension <= LONGEST_VECTOR)
-        require(sound, "the dimension is out of range")
-        encoder = CategoryEncoder(
-            vocabulary, names, tokenizer, stored["cuts"], settings.stop_words, dimension=dimension
-        )
-    elif (settings.embed is None) == (stored["kind"] == "embedded"):
+        encoder = CategoryEncoder(vocabulary, names, tokenizer, stored["cuts"], settings.stop_words)
+    elif (settings.embed is None) == ("model" in stored):
         before = "without it" if settings.embed else f"with {stored['model']['name']!r:.300}"
         raise EmbeddingError(f"the state was made {before}, and goes on so alone", Exit.CONFIG)
     elif settings.embed is not None:
@@ -72,7 +66,7 @@ def load_encoder(stored: dict[str, Any], settings: Settings) -> Encoder:
         embedding = StoredEmbedding(settings.embed, stored["model"]["digest"], dimension)
         encoder = EmbeddedTexts(embedding, tokenizer, vocabulary, settings.stop_words)
     else:
-        require(stored["kind"] == "words", "records of another kind")
+        require(stored["kind"] == "texts", "records of another kind")
         encoder = WordEncoder(tokenizer, vocabulary, settings.stop_words)
     languages = stored.get("languages", [])
     require(len(languages) <= len(LANGUAGES) + 1, "stop words of more languages than there are")

@@ -182,7 +182,7 @@ class VectorEncoder:
         """The batch, with the event time of each of its records; a new one is begun."""
         rows = np.array(self.rows, float).reshape(len(self.rows), self.dimension)
         self.rows = []
-        return Batch(vectors=rows, times=times)
+        return Batch.of_vectors(rows, times)
 
     def for_scoring(self) -> VectorEncoder:
         """An encoder of the same vectors with a batch of its own."""

@@ -6,11 +6,11 @@ import hashlib
 import itertools
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from streamdp.encode.bags import languages_left_out, new_stops, sight
+from streamdp.encode.bags import Stops, languages_left_out, new_stops, sight
 from streamdp.encode.batch import BagArrays, Batch, join_bags
 from streamdp.encode.beside import VectorBeside
 from streamdp.encode.kernels import Spelling, copy_words, enter, new_spelling, strike
@@ -234,6 +234,7 @@ class BagEncoder(ABC):
         self.frozen = frozen
         self.stop_words, self.stops = stop_words, new_stops(stop_words, learns=not frozen)
         self._held: list[BagArrays] = []
+        self._scorer: Self | None = None
         self.beside: VectorBeside | None = None
         """The vectors of the records, where they have any."""
 
@@ -272,7 +273,8 @@ class BagEncoder(ABC):
         """The batch, with the event time of each of its records; a new one is begun."""
         held, self._held = self._held, []
         offsets, words, counts = held[0] if len(held) == 1 else join_bags(held)
-        return Batch(offsets, words, counts, times=times)
+        vectors = None if self.beside is None else self.beside.take(learns=not self.frozen)
+        return Batch(offsets, words, counts, vectors, times)
 
     def spelt(self, word: str) -> str:
         """A word that has no id as it came, as the vocabulary has it: cut, and counted, if it is too long."""
@@ -281,9 +283,26 @@ class BagEncoder(ABC):
             self.vocabulary.cut += 1
         return found
 
+    def for_scoring(self) -> Self:
+        """An encoder that knows the same and learns nothing, with an empty batch; the same each time."""
+        if self._scorer is None:
+            self._scorer = self._unlearning()
+            self._scorer.beside = None if self.beside is None else self.beside.for_scoring()
+        self._scorer.begin_with(self.stops)
+        return self._scorer
+
     @abstractmethod
-    def for_scoring(self) -> BagEncoder:
+    def _unlearning(self) -> Self:
         """An encoder that knows the same words and learns none."""
+
+    def begin_with(self, stops: Stops) -> None:
+        """Begin a batch with what another encoder knows of stop words."""
+        self._held, known = [], len(stops.marks)
+        if self.beside is not None:
+            self.beside.clear()
+        if known > len(self.stops.marks):
+            self.stops = self.stops._replace(marks=stops.marks.copy())
+        self.stops.marks[:known], self.stops.seen[:] = stops.marks, stops.seen
 
     def sizes(self, batch: Batch) -> np.ndarray:
         """By how many parts the novelty of each record is divided, shape (n,): its tokens."""
@@ -302,6 +321,7 @@ class BagEncoder(ABC):
         """The word of each id."""
         return self.vocabulary.words
 
-    @abstractmethod
     def dump(self) -> dict[str, Any]:
         """Everything that must be known to encode the next record, as plain values."""
+        stored = {"kind": self.kind, "vocabulary": self.vocabulary.dump(), "languages": self.languages}
+        return stored if self.beside is None else {**stored, "centre": self.beside.dump()}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Self
 
 import numpy as np
 from msgspec.structs import replace
@@ -43,7 +43,6 @@ class WordEncoder(BagEncoder):
         self._sure = tokenizer.max_tokens // tokenizer.ngrams // _WIDEST
         """Characters of a text that has not too many tokens, whatever it says."""
         self._strangers: dict[str, int] = {}
-        self._scorer: WordEncoder | None = None
         self._pieces, self._bags = new_pieces(0, 0), new_bags(0, 0, 0)
         self._read, self._count = Bound(read), Bound(count)
 
@@ -219,20 +218,13 @@ class WordEncoder(BagEncoder):
             self._strangers.clear()
         return batch
 
-    def for_scoring(self) -> WordEncoder:
-        """An encoder that knows the same words and learns none, with an empty batch; the same each time."""
-        if self._scorer is None:
-            self._scorer = WordEncoder(self.tokenizer, self.vocabulary, self.stop_words, frozen=True)
-        self._scorer.begin_with(self.stops)
-        return self._scorer
+    def _unlearning(self) -> Self:
+        return type(self)(self.tokenizer, self.vocabulary, self.stop_words, frozen=True)
 
     def begin_with(self, stops: Stops) -> None:
         """Begin a batch with what another encoder knows of stop words."""
-        self._held, known = [], len(stops.marks)
+        super().begin_with(stops)
         self._strangers.clear()
-        if known > len(self.stops.marks):
-            self.stops = self.stops._replace(marks=stops.marks.copy())
-        self.stops.marks[:known], self.stops.seen[:] = stops.marks, stops.seen
 
     def resume(self, languages: Sequence[int]) -> None:
         """Go on with a vocabulary that has words, and with what ``dump`` says of languages."""
@@ -240,10 +232,6 @@ class WordEncoder(BagEncoder):
         for number, word in enumerate(self.vocabulary.words):
             if word is not None:
                 self._mark(number, word)
-
-    def dump(self) -> dict[str, Any]:
-        """Everything that must be known to encode the next record, as plain values."""
-        return {"kind": "words", "vocabulary": self.vocabulary.dump(), "languages": self.languages}
 
 
 _WIDEST = 18

@@ -88,7 +88,7 @@ class Vectors:
         """Let the engine retain the latest records, and look back where that is due."""
         engine, latest = self._engine, self._latest
         if engine is not None and latest:
-            batch = Batch(vectors=self._rows[: len(latest)].copy(), times=np.array(self._times))
+            batch = Batch.of_vectors(self._rows[: len(latest)].copy(), np.array(self._times))
             part = Labelled(engine.seq - len(latest), batch, np.array(latest, np.int64))
             self._events.extend(engine.take_absorbed(part, np.concatenate([NO_REVISIONS, *self._revised])))
             self._begin_part()

@@ -9,8 +9,8 @@ from typing import Any, Self
 import numpy as np
 
 from streamdp.likelihoods.base import Likelihood, Parts
+from streamdp.likelihoods.categorical import Categorical
 from streamdp.likelihoods.vectors import VectorFamily
-from streamdp.likelihoods.words import BagFamily
 
 
 @dataclass(frozen=True)
@@ -20,33 +20,34 @@ class Product(Likelihood):
     Parameters
     ----------
     words
-        The family of the words, or fields, of records.
+        The family of the fields, or texts, of records.
     vectors
         The family of their vectors; a record without one has a factor of 1.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from streamdp.likelihoods import DirichletMultinomial, VonMisesFisher
-    >>> words, sphere = DirichletMultinomial(vocabulary_size=3), VonMisesFisher(2, power=0.2)
-    >>> x = np.array([0, 2]), np.array([1, 2]), np.array([0.6, 0.8])
-    >>> apart = words.log_marginal([x[:2]]) + sphere.log_marginal([x[2]])
-    >>> Product(words, sphere).log_marginal([x]) == apart
-    True
+    >>> from streamdp.likelihoods import VonMisesFisher
+    >>> family, base = Product(Categorical(), VonMisesFisher(2, power=0.2)), [0.0, -2.0, 1.0, 1.0]
+    >>> x = np.array([0, 1, 2]), np.array([1, 1, 1]), np.array([0.6, 0.8])
+    >>> round(family.log_marginal([x, x], base), 4)
+    -1.3172
     """
 
-    words: BagFamily
+    words: Categorical
     vectors: VectorFamily
 
     sparse = True
 
     def __post_init__(self) -> None:
-        """Refuse a family whose row could be taken for a vector."""
+        """Refuse what kernels have no score for, and a family whose row could be taken for a vector."""
+        if not isinstance(self.words, Categorical):
+            raise TypeError("beside a vector fields and texts are those of Categorical")
         if self.vectors.width == self.vectors.dimension:
             raise ValueError("beside words, a row of the vectors' family must not be as long as a vector")
 
     @property
-    def bag(self) -> BagFamily:
+    def bag(self) -> Categorical:
         """That of the words, or fields."""
         return self.words
 
@@ -56,11 +57,11 @@ class Product(Likelihood):
         return self.vectors
 
     @property
-    def main(self) -> BagFamily:
+    def main(self) -> Categorical:
         """That of the words, or fields."""
         return self.words
 
-    def with_main(self, part: BagFamily) -> Self:
+    def with_main(self, part: Categorical) -> Self:
         """The family with another one of the words."""
         return replace(self, words=part)
 

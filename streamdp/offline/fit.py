@@ -190,7 +190,7 @@ def _telling_words(collection: Collection, labels: np.ndarray) -> dict[int, list
     """By cluster, words that are frequent in it and rare among the clusters (tf-idf), or telling values."""
     batch, names = collection.encoded.batch, collection.encoded.encoder.words
     vocabulary = collection.encoded.encoder.vocabulary
-    if batch.dense or names is None or vocabulary is None:
+    if names is None or vocabulary is None:
         return {}
     owner = np.repeat(labels, np.diff(batch.offsets)).astype(np.int64)
     cells, where = np.unique(owner * len(names) + batch.words, return_inverse=True)

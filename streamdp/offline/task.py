@@ -354,7 +354,7 @@ def task_over(stream: Stream, seed: int | None = None, *, blurred: bool = False)
     ``seed`` is of the samplers, None: the stream's; ``blurred``: see ``frozen_of``. A task stays as it is.
     """
     settings, prior, encoded, held, search, *_ = stream
-    if held.batch.sparse and (words := int(held.batch.counts.sum(dtype=np.int64))) > WORDS:
+    if (words := int(held.batch.counts.sum(dtype=np.int64))) > WORDS:
         raise ValueError(
             f"its records count {words:,} words, and {WORDS:,} is the most to be refined at once"
         )

@@ -68,11 +68,10 @@ class Retained:
             self._first = first
         columns = self._with_room(batch)
         at, stop = self._stop, self._stop + batch.size
-        if batch.sparse:
-            begin = int(columns.offsets[at])
-            end = begin + len(batch.words)
-            columns.offsets[at + 1 : stop + 1] = batch.offsets[1:] + (begin - int(batch.offsets[0]))
-            columns.words[begin:end], columns.counts[begin:end] = batch.words, batch.counts
+        begin = int(columns.offsets[at])
+        end = begin + len(batch.words)
+        columns.offsets[at + 1 : stop + 1] = batch.offsets[1:] + (begin - int(batch.offsets[0]))
+        columns.words[begin:end], columns.counts[begin:end] = batch.words, batch.counts
         if columns.vectors is not None:
             columns.vectors[at:stop] = batch.vectors
         if columns.times is not None:
@@ -83,7 +82,7 @@ class Retained:
     def _with_room(self, batch: Batch) -> Batch:
         """The columns, with room for these records behind those that are held."""
         held = self._columns
-        words = int(held.offsets[self._stop]) + len(batch.words) if batch.sparse else 0
+        words = int(held.offsets[self._stop]) + len(batch.words)
         if self._stop + batch.size <= held.size and words <= len(held.words):
             return held
         kept = held.slice(self._at, self._stop) if self.held else batch.slice(0, 0)
@@ -91,7 +90,7 @@ class Retained:
         words = len(kept.words) + len(batch.words)
         words += max(len(kept.words) // 4, _ROOM) if words else 0
         self._columns = Batch(
-            longer(kept.offsets, rows + 1 if batch.sparse else 1),
+            longer(kept.offsets, rows + 1),
             longer(kept.words, words),
             longer(kept.counts, words),
             None if kept.vectors is None else longer(kept.vectors, rows),
@@ -115,7 +114,7 @@ class Retained:
         columns, each = self._columns, AROUND
         if columns.vectors is not None:
             each += _EACH * (columns.vectors.shape[1] * columns.vectors.itemsize // _EACH)
-        words = int(columns.offsets[self._stop] - columns.offsets[row]) if columns.sparse else 0
+        words = int(columns.offsets[self._stop] - columns.offsets[row])
         return _EACH * words + each * (self._stop - row)
 
     @property
@@ -162,7 +161,7 @@ class Retained:
         at = np.array(sorted(seq - held.first for seq in seqs if held.first <= seq), np.int64)
         at = at[at < held.batch.size]
         batch, found = held.batch, []
-        if batch.dense:
+        if not batch.sparse:
             start = int(at[-1]) + 1 if len(at) else 0
             self._hold(held.first + start, batch.slice(start))
         else:

@@ -82,7 +82,8 @@ def check_retained(held: Labelled, search: BeamSearch, encoder: Encoder) -> None
     check_labelled(held, int(counters.seq), int(counters.next_label))
     require(batch.sparse == encoder.sparse, "records of another kind")
     _check_vectors(batch.vectors, len(labels), encoder)
-    if batch.dense:
+    if not batch.sparse:
+        require(batch.offsets.dtype == np.int64 and not batch.offsets.any(), "offsets do not fit")
         return
     _check_bags(batch, len(search.words.learned.counts))
     _check_belonging(held, search)

@@ -126,7 +126,7 @@ def apply(search: BeamSearch, held: Labelled, moves: Moves, *, with_events: bool
         state, scores = search.state, search.scores
         move_records(model, state, scores, recent, out, records, moves.seqs, into, moves.shares)
 
-    longest = int(np.diff(chosen.offsets).max(initial=1)) if chosen.sparse else 1
+    longest = int(chosen.lengths.max(initial=1))
     yield from run_looks(search, move, len(moves.seqs), len(moves.seqs), longest, with_events)
     _recollect(search, held.batch, recent, concerned, forget=True)
     if with_events:
