@@ -131,7 +131,7 @@ def together(accounts: dict[str, Account], times: float = 1.0) -> Account:
 
 def run_of(path: Path, records: int, *more: str) -> dict[str, float]:
     """CPU microseconds a record of ``consume``, by stage; with more options."""
-    from streamdp.cli import watch
+    from streamdp.cli import observers
     from streamdp.cli.app import app
     from streamdp.monitor.stages import Stages
 
@@ -141,12 +141,12 @@ def run_of(path: Path, records: int, *more: str) -> dict[str, float]:
         held.append(Stages(time.process_time))
         return held[-1]
 
-    watch.Stages = clocks  # type: ignore[misc,assignment]
+    observers.Stages = clocks  # type: ignore[misc,assignment]
     try:
         command = ["consume", "--file", str(path), "--output", f"{path}.out", "--overwrite", *more]
         app(command, standalone_mode=False)
     finally:
-        watch.Stages = Stages  # type: ignore[misc]
+        observers.Stages = Stages  # type: ignore[misc]
     return {stage: 1e6 * seconds / records for stage, seconds in held[0].seconds().items()}
 
 

@@ -17,7 +17,7 @@ LONG, MANY = 60, 10
 """A function is long with more lines, and has many parameters from so many on."""
 
 KINDS = re.compile(
-    r"(Beam|Template|Line)Stream|LineAnnouncer|(Word|Vector|Category|Bag)Encoder|EmbeddedTexts"
+    r"(Beam|Template|Line)Stream|(Word|Vector|Category|Bag)Encoder|EmbeddedTexts"
     r"|(Vector|Bag|Word)Family|(Word|Vector|Category|Vectored)Clusters|WordStore|Categorical"
 )
 """Classes of which each is for one kind of records or streams: whoever asks for one asks for the kind."""

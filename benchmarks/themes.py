@@ -34,51 +34,51 @@ from streamdp.likelihoods import Categorical
 from streamdp.likelihoods.categorical import RECORD, TEXT
 from streamdp.scoring.agreement import agreement
 from streamdp.settings import Settings
-from streamdp.story.answers import stated_of
-from streamdp.story.stated import Stated
+from streamdp.story.answers import statistics_of
+from streamdp.story.statistics import Statistics
 from streamdp.story.tree import Uniting, tree_of
 from streamdp.story.words import Bag
 
 THEMES = 20
 
 
-def joint(stated: Stated, themes: int) -> dict[int, int]:
+def joint(statistics: Statistics, themes: int) -> dict[int, int]:
     """What streamdp does."""
-    return tree_of(stated).cut(themes)
+    return tree_of(statistics).cut(themes)
 
 
-def evidence(stated: Stated, themes: int) -> dict[int, int]:
+def evidence(statistics: Statistics, themes: int) -> dict[int, int]:
     """By the log Bayes factor alone."""
-    return _agglomerate(stated, themes, per_token=False)
+    return _agglomerate(statistics, themes, per_token=False)
 
 
-def per_token(stated: Stated, themes: int) -> dict[int, int]:
+def per_token(statistics: Statistics, themes: int) -> dict[int, int]:
     """By the log Bayes factor for each token of the smaller."""
-    return _agglomerate(stated, themes, per_token=True)
+    return _agglomerate(statistics, themes, per_token=True)
 
 
-def gains_of(stated: Stated) -> np.ndarray:
+def gains_of(statistics: Statistics) -> np.ndarray:
     """log Bayes factor of each pair, without the prior."""
-    found = Uniting(stated._replace(sizes=[1] * len(stated.sizes), concentration=1.0))
+    found = Uniting(statistics._replace(sizes=[1] * len(statistics.sizes), concentration=1.0))
     found.weigh_all()
     return found.gains
 
 
-def tokens_of(stated: Stated) -> np.ndarray:
+def tokens_of(statistics: Statistics) -> np.ndarray:
     """Tokens of each story."""
-    return np.array([bag.counts.sum() for bag in stated.bags], float)
+    return np.array([bag.counts.sum() for bag in statistics.bags], float)
 
 
-def _agglomerate(stated: Stated, themes: int, *, per_token: bool) -> dict[int, int]:
+def _agglomerate(statistics: Statistics, themes: int, *, per_token: bool) -> dict[int, int]:
     """Unite the best pair until so many are left, in plain numpy."""
-    k = len(stated.bags)
-    word = np.concatenate([bag.words for bag in stated.bags])
-    count = np.concatenate([bag.counts for bag in stated.bags])
-    owner = np.repeat(np.arange(k), [len(bag.words) for bag in stated.bags])
+    k = len(statistics.bags)
+    word = np.concatenate([bag.words for bag in statistics.bags])
+    count = np.concatenate([bag.counts for bag in statistics.bags])
+    owner = np.repeat(np.arange(k), [len(bag.words) for bag in statistics.bags])
     by_word, by_story = np.bincount(word, count).astype(np.int64), np.bincount(word)
-    terms = stated.family.set_terms(2 * by_word, by_story, stated.family.base_of(by_word, by_story))
-    tokens, types, group = tokens_of(stated), np.bincount(owner, minlength=k), np.arange(k)
-    scores = gains_of(stated)
+    terms = statistics.family.set_terms(2 * by_word, by_story, statistics.family.base_of(by_word, by_story))
+    tokens, types, group = tokens_of(statistics), np.bincount(owner, minlength=k), np.arange(k)
+    scores = gains_of(statistics)
     if per_token:
         scores /= np.minimum(tokens[:, None], tokens)
     np.fill_diagonal(scores, -np.inf)
@@ -111,20 +111,20 @@ def _agglomerate(stated: Stated, themes: int, *, per_token: bool) -> dict[int, i
         row[np.setdiff1d(np.arange(k), owner[other])] = -np.inf
         scores[b], scores[:, b] = -np.inf, -np.inf
         scores[a] = scores[:, a] = row
-    return dict(zip(stated.labels, group.tolist(), strict=True))
+    return dict(zip(statistics.labels, group.tolist(), strict=True))
 
 
-def average(stated: Stated, themes: int) -> dict[int, int]:
+def average(statistics: Statistics, themes: int) -> dict[int, int]:
     """Average linkage of pairs."""
     from scipy.cluster.hierarchy import fcluster, linkage
     from scipy.spatial.distance import squareform
 
-    tokens, gains = tokens_of(stated), gains_of(stated)
+    tokens, gains = tokens_of(statistics), gains_of(statistics)
     near = gains / np.minimum(tokens[:, None], tokens)
     far = near.max() - near
     np.fill_diagonal(far, 0.0)
     found = fcluster(linkage(squareform(far, checks=False), "average"), themes, "maxclust")
-    return dict(zip(stated.labels, found.tolist(), strict=True))
+    return dict(zip(statistics.labels, found.tolist(), strict=True))
 
 
 def with_meaning(corpus: list[Document], embed: str, themes: int) -> tuple[np.ndarray, np.ndarray]:
@@ -134,8 +134,8 @@ def with_meaning(corpus: list[Document], embed: str, themes: int) -> tuple[np.nd
     """
     engine, records = Engine(Settings(embed=embed)), records_of(corpus)
     _, newest = told_of(answers_of(engine, records), len(corpus))
-    stated = stated_of(*stories_in(corpus, newest))
-    assert stated is not None
+    statistics = statistics_of(*stories_in(corpus, newest))
+    assert statistics is not None
     assert engine.search is not None
     family = engine.search.likelihood
     assert isinstance(family, Categorical)
@@ -145,20 +145,20 @@ def with_meaning(corpus: list[Document], embed: str, themes: int) -> tuple[np.nd
     rows /= np.linalg.norm(rows, axis=1, keepdims=True)
     rows -= np.nanmean(rows, axis=0)
     rows /= np.linalg.norm(rows, axis=1, keepdims=True)
-    places = {label: k for k, label in enumerate(stated.labels)}
-    known = ~np.isnan(rows[:, 0]) & np.isin(newest, stated.labels)
+    places = {label: k for k, label in enumerate(statistics.labels)}
+    known = ~np.isnan(rows[:, 0]) & np.isin(newest, statistics.labels)
     block = np.zeros((len(places), family.vector.width))
     place = np.array([places[label] for label in newest[known].tolist()])
     collect_rows(family.vector.terms(), np.ascontiguousarray(rows[known]), place, block)
-    by_word = np.zeros(1 + max(int(bag.words.max()) for bag in stated.bags), np.int64)
-    for bag in stated.bags:
+    by_word = np.zeros(1 + max(int(bag.words.max()) for bag in statistics.bags), np.int64)
+    for bag in statistics.bags:
         by_word[bag.words] += 1
     base = np.append([0.0, -1.0], -family.text.of_set(by_word))
     bags = [
         Bag(np.append([RECORD, TEXT], bag.words + 2), np.append([size, bag.counts.sum()], bag.counts))
-        for bag, size in zip(stated.bags, stated.sizes, strict=True)
+        for bag, size in zip(statistics.bags, statistics.sizes, strict=True)
     ]
-    group = joint(stated._replace(family=family, bags=bags, rows=block, base=base), themes)
+    group = joint(statistics._replace(family=family, bags=bags, rows=block, base=base), themes)
     return newest, np.array([group.get(label, -1 - label) for label in newest.tolist()])
 
 
@@ -206,17 +206,21 @@ def main() -> None:
         corpus = documents(name)
         truth = truth_of(corpus)
         _, newest, clusters, _ = labels_of(corpus, Settings())
-        stated = stated_of(*stories_in(corpus, newest))
-        assert stated is not None
-        tree_of(stated._replace(labels=stated.labels[:2], sizes=stated.sizes[:2], bags=stated.bags[:2]))
+        statistics = statistics_of(*stories_in(corpus, newest))
+        assert statistics is not None
+        tree_of(
+            statistics._replace(
+                labels=statistics.labels[:2], sizes=statistics.sizes[:2], bags=statistics.bags[:2]
+            )
+        )
         started = time.process_time()
-        tree_of(stated)
+        tree_of(statistics)
         seconds = time.process_time() - started
         scored = truth >= 0
         themes = int(truth.max()) + 1
         fine[name], found[name] = agreement(newest[scored], truth[scored]).nmi, {}
         for way in options.ways:
-            group = WAYS[way](stated, themes)
+            group = WAYS[way](statistics, themes)
             united = np.array([group.get(label, -1 - label) for label in newest.tolist()])
             found[name][way] = agreement(united[scored], truth[scored]).nmi
         rows[name] = [f"{clusters:,}", f"{themes}", f"{seconds:.2f}", f"{kept(corpus):.3f}"]

@@ -39,9 +39,9 @@ from streamdp.story.story import Stories
 from streamdp.streams.beam import BeamStream
 from streamdp.streams.corrections import Corrections
 from streamdp.streams.front import receive
+from streamdp.streams.reporting import doubts_of, stories
 from streamdp.streams.stream import Stream
 from streamdp.streams.templates import TemplateStream
-from streamdp.streams.told import doubts_of, stories
 from streamdp.threads import OneThreadAtATime
 
 if TYPE_CHECKING:

@@ -68,7 +68,7 @@ class Hosts:
 T = TypeVar("T")
 
 
-class Crowd(Generic[T]):
+class ConnectionLimiter(Generic[T]):
     """Connections in order of arrival: ``most`` in all, and no more than ``each`` that wait of one address.
 
     Where there are more, the oldest that waits for its client (``idle``) has to go: one that asks is answered

@@ -15,7 +15,7 @@ from streamdp.encode.encoders import Encoder
 from streamdp.engine import Engine
 from streamdp.records import Answers, Assignment, Event, Final, Record, Reject
 from streamdp.records.columns import Columns
-from streamdp.records.raws import Raws
+from streamdp.records.raw_batch import RawBatch
 from streamdp.settings import Settings
 
 
@@ -221,9 +221,9 @@ def assigned(seq: int, **given: Any) -> Assignment:
     return Assignment(**{"seq": seq, **made, **of_model, **given})
 
 
-def raws_of(lines: Sequence[bytes], path: str = "in", *, first: int = 1, arrival: float = 2e9) -> Raws:
+def raws_of(lines: Sequence[bytes], path: str = "in", *, first: int = 1, arrival: float = 2e9) -> RawBatch:
     """Lines of a file, as a source delivers them."""
-    raws = Raws({"file": path}, ("line",))
+    raws = RawBatch({"file": path}, ("line",))
     raws.data = list(lines)
     raws.places = list(range(first, first + len(lines)))
     raws.arrivals = [arrival] * len(lines)

@@ -15,9 +15,9 @@ from ports import free_port
 from receiver import Handler, Webhook, hang
 from serving import Served
 
-from streamdp.alerts import choose
-from streamdp.alerts.choose import Chooser
-from streamdp.alerts.outbox import NAME, Outbox, Told
+from streamdp.alerts import rules
+from streamdp.alerts.outbox import NAME, Notification, Outbox
+from streamdp.alerts.rules import AlertRules
 from streamdp.engine import Engine
 from streamdp.errors import ConfigError
 from streamdp.records import Answers, Record
@@ -136,11 +136,13 @@ def test_the_flag_needs_a_state_and_a_stream_that_learns(tmp_path: Path) -> None
 # ---------------------------------------------------------------- what is told
 
 
-def chosen(settings: Settings, records: list[Any], *alerts: dict[str, Any], at: int = 100) -> list[Told]:
+def chosen(
+    settings: Settings, records: list[Any], *alerts: dict[str, Any], at: int = 100
+) -> list[Notification]:
     """What alerts tell of records that come in batches."""
     engine = Engine(settings, with_events=True)
     made = [Alert(**{"name": f"a{i}", "url": "http://h", **keys}) for i, keys in enumerate(alerts)]
-    chooser = Chooser(made, settings, clock=lambda: 7.0)
+    chooser = AlertRules(made, settings, clock=lambda: 7.0)
     found = list(chooser.look(engine))
     for start_ in range(0, len(records), at):
         found += chooser.of_answers(engine.advance(records[start_ : start_ + at]))
@@ -183,7 +185,7 @@ def test_a_story_that_grew_tenfold_is_told_once_for_each_power_of_ten() -> None:
 def test_what_there_was_before_is_not_told() -> None:
     engine = Engine(Settings(beam=4), with_events=True)
     engine.advance(["storm over the coast"] * 50)
-    chooser = Chooser([Alert(name="a", url="http://h", on=("grew", "theme"))], Settings())
+    chooser = AlertRules([Alert(name="a", url="http://h", on=("grew", "theme"))], Settings())
     assert chooser.look(engine) == []
     engine.advance(["storm over the coast"] * 60)
     assert [each.key for each in chooser.look(engine)] == ["grew:0^100"]
@@ -204,14 +206,14 @@ def test_doubts_are_told_once_until_they_are_gone(monkeypatch: pytest.MonkeyPatc
     said: list[list[str]] = [[], ["61% are alone"], ["63% are alone"], [], ["70% are alone"]]
     monkeypatch.setattr(Engine, "doubts", lambda self: said.pop(0))
     engine = Engine(Settings(beam=4))
-    chooser = Chooser([Alert(name="a", url="http://h", on=("doubtful",))], Settings())
+    chooser = AlertRules([Alert(name="a", url="http://h", on=("doubtful",))], Settings())
     assert [[each.text for each in chooser.look(engine)] for _ in range(5)] == [
         [], ["61% are alone"], [], [], ["70% are alone"],
     ]  # fmt: skip
 
 
 def test_lag_is_told_once_until_most_of_it_is_gone() -> None:
-    chooser = Chooser([Alert(name="a", url="http://h", on=("lag",), lag=60.0)], Settings(), lambda: 5.0)
+    chooser = AlertRules([Alert(name="a", url="http://h", on=("lag",), lag=60.0)], Settings(), lambda: 5.0)
     told = [[each.text for each in chooser.behind([seconds])] for seconds in (0, 61, 90, 40, 70, 20, 70)]
     assert told == [[], ["reading is 61 s behind"], [], [], [], [], ["reading is 70 s behind"]]
     assert list(chooser.behind([])) == []
@@ -250,20 +252,20 @@ def test_a_long_level_is_cut() -> None:
 
 def test_a_level_that_is_not_kept_cannot_be_chosen() -> None:
     with pytest.raises(ConfigError, match="level is of lines whose level is kept"):
-        Chooser([Alert(name="a", url="http://h", level=("ERROR",))], Settings())
+        AlertRules([Alert(name="a", url="http://h", level=("ERROR",))], Settings())
 
 
 def test_only_stories_of_a_theme() -> None:
     alert = Alert(name="a", url="http://h", theme=3)
-    chooser = Chooser([alert], Settings())
+    chooser = AlertRules([alert], Settings())
     chooser._themes = {3: 1, 4: 1, 5: 2}
-    told = [Told(alert="", key="k", event="born", at=0.0, story=story) for story in (3, 4, 5, 6)]
+    told = [Notification(alert="", key="k", event="born", at=0.0, story=story) for story in (3, 4, 5, 6)]
     assert [each.story for one in told for each in chooser._to_all(one, ())] == [3, 4]
 
 
 def test_a_batch_without_events_costs_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(choose, "_answers_to", None)
-    assert Chooser([Alert(name="a", url="http://h")], Settings()).of_answers(Answers([], [], [])) == []  # type: ignore[arg-type]
+    monkeypatch.setattr(rules, "_answers_to", None)
+    assert AlertRules([Alert(name="a", url="http://h")], Settings()).of_answers(Answers([], [], [])) == []  # type: ignore[arg-type]
 
 
 # ---------------------------------------------------------------- runs

@@ -16,16 +16,16 @@ from receiver import Handler, Webhook, hang
 
 from streamdp.alerts import forms, outbox, send
 from streamdp.alerts.forms import as_alertmanager, as_json, as_slack, link_of, path_of, sentence
-from streamdp.alerts.outbox import Outbox, Told
+from streamdp.alerts.outbox import Notification, Outbox
 from streamdp.alerts.send import Receiver, Sender, SendError
 from streamdp.errors import ConfigError
 from streamdp.settings.alerts import Alert
 
 
-def told(number: int, alert: str = "ops", **more: object) -> Told:
+def told(number: int, alert: str = "ops", **more: object) -> Notification:
     """Something to tell."""
     parts = {"event": "born", "story": number, "seq": number, "title": f"storm {number}", "at": 1.0}
-    return Told(alert=alert, key=f"born:{number}@{number}", **{**parts, **more})  # type: ignore[arg-type]
+    return Notification(alert=alert, key=f"born:{number}@{number}", **{**parts, **more})  # type: ignore[arg-type]
 
 
 @pytest.fixture

@@ -19,9 +19,9 @@ from streamdp_connectors.files.source import FileSource
 from streamdp_connectors.protocol import SourceError
 
 from streamdp.cli.reading import Reader
-from streamdp.records.raws import Raws
+from streamdp.records.raw_batch import RawBatch
 from streamdp.settings import Settings
-from streamdp.settings.places import Input
+from streamdp.settings.io_options import Input
 
 WORDS = ("storm", "coast", "goal", "cup", "bank", "rate", "vote", "court", "fire", "train", "strike", "film")
 
@@ -211,7 +211,7 @@ def test_files_that_show_no_order_are_not_read_twice(tmp_path: Path, monkeypatch
     taken: list[int] = []
     read = FileSource.read
 
-    def counting(source: FileSource, most: int, timeout: float) -> Raws:
+    def counting(source: FileSource, most: int, timeout: float) -> RawBatch:
         found = read(source, most, timeout)
         taken.append(len(found))
         return found

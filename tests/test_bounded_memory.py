@@ -23,7 +23,7 @@ from streamdp.ledger.ledger import Ledger
 from streamdp.lines.base import Bounds
 from streamdp.records import Answers, Raw, Record, Reject
 from streamdp.records.columns import Columns
-from streamdp.records.raws import Raws
+from streamdp.records.raw_batch import RawBatch
 from streamdp.settings import Settings
 from streamdp.settings.assemble import template_bounds
 from streamdp.state.retained import Retained
@@ -31,8 +31,8 @@ from streamdp.state.retained import Retained
 MIB = 1 << 20
 
 
-def raws_of(lines: Sequence[dict[str, Any]]) -> Raws:
-    found = Raws({"file": "a"}, ("line",))
+def raws_of(lines: Sequence[dict[str, Any]]) -> RawBatch:
+    found = RawBatch({"file": "a"}, ("line",))
     for i, line in enumerate(lines):
         found.data.append(json.dumps(line).encode())
         found.places.append(i + 1)
@@ -131,7 +131,7 @@ def test_a_long_id_is_refused() -> None:
     both_ways(lines, Settings())
     tables = decoder_of(Settings(), "csv")
     tables.header = ["id", "text"]
-    row = Raws({"file": "a"}, ("line",))
+    row = RawBatch({"file": "a"}, ("line",))
     row.data, row.places, row.arrivals = [b"e" * 5000 + b",storm"], [1], [0.0]
     assert getattr(tables.decode(row[0]), "reason", "") == "long_id"
 

@@ -7,7 +7,7 @@ import random
 import pytest
 
 from streamdp.lines.base import Bounds, Terms
-from streamdp.lines.closing import Rule
+from streamdp.lines.closed_places import Rule
 from streamdp.lines.masks import Masks
 from streamdp.lines.stream import LineStream
 from tests.oracle import closing as plain

@@ -11,7 +11,13 @@ import msgspec
 import pytest
 from commands import call, fail, go_on_killed, parsed, succeed, write_headlines
 
-from streamdp.state.corrections import MOST_BYTES, Correction, CorrectionError, CorrectionsFile, Wanted
+from streamdp.state.corrections import (
+    MOST_BYTES,
+    Correction,
+    CorrectionError,
+    CorrectionRequest,
+    CorrectionsFile,
+)
 
 RECORDS = 3000
 RUN = ("consume", "--file", "in.jsonl", "--output", "out", "--events", "events", "--state", "state")
@@ -241,8 +247,8 @@ def test_a_stream_that_begins_with_a_state_goes_on_with_its_numbers(half: Path, 
 
 def test_what_somebody_wants_of_a_template_is_a_correction() -> None:
     """Through whatever door it comes."""
-    closed = msgspec.json.decode(b'{"what": "close", "stories": [7], "hole": 2}', type=Wanted)
+    closed = msgspec.json.decode(b'{"what": "close", "stories": [7], "hole": 2}', type=CorrectionRequest)
     assert str(closed.correction("ann")) == "close 7 hole 2"
     assert (closed.correction("ann").who, closed.correction("ann").number) == ("ann", 0)
     with pytest.raises(ValueError, match="a hole belongs to close"):
-        Wanted(what="close", stories=(7,)).correction()
+        CorrectionRequest(what="close", stories=(7,)).correction()

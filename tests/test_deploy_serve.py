@@ -25,8 +25,8 @@ from streamdp.cli.app import app
 from streamdp.cli.interrupt import LIMIT
 from streamdp.page.guard import HEALTH
 from streamdp.settings.alerts import Alerting
+from streamdp.settings.io_options import Outputs, Service
 from streamdp.settings.load import gather
-from streamdp.settings.places import Outputs, Service
 
 ROOT = Path(__file__).resolve().parents[1]
 DEPLOY = ROOT / "deploy" / "serve"

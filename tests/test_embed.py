@@ -33,7 +33,7 @@ from streamdp.offline.chain import recount
 from streamdp.priors import CRP
 from streamdp.records import Raw
 from streamdp.records.columns import Columns
-from streamdp.records.raws import Raws
+from streamdp.records.raw_batch import RawBatch
 from streamdp.reports.source import open_state
 from streamdp.settings.assemble import build_likelihood, build_model, build_prior
 from streamdp.sharding import shard_settings
@@ -286,7 +286,7 @@ def test_batches_and_restarts_change_nothing(
 def test_texts_side_by_side_are_answered_as_records(settings: Settings) -> None:
     lines = [json.dumps({"text": t, "time": 9.0 * i, "id": i}) for i, t in enumerate(tickets(700))]
     lines[3], lines[99], lines[200] = '{"text": "..."}', '{"text": "Grüße, lost parcel 😀"}', '{"text": 3}'
-    raws = Raws.of([Raw(line.encode(), {"line": i}, 0.0) for i, line in enumerate(lines)])
+    raws = RawBatch.of([Raw(line.encode(), {"line": i}, 0.0) for i, line in enumerate(lines)])
     texts = TextReader(Decoder("jsonl")).read(raws)
     assert isinstance(texts, Columns)
     first, second = Engine(settings), Engine(settings)
@@ -303,7 +303,7 @@ def test_a_batch_of_which_no_text_has_a_vector_is_refused(monkeypatch: pytest.Mo
     monkeypatch.setitem(sys.modules, module.__name__, module)
     engine = Engine(Settings(embed="odd_vectors:of", ngrams=2))
     engine.advance(tickets(20))
-    raws = Raws.of([Raw(b'{"text": "a bad one"}', {"line": i}, 0.0) for i in range(20)])
+    raws = RawBatch.of([Raw(b'{"text": "a bad one"}', {"line": i}, 0.0) for i in range(20)])
     answers = engine.advance(TextReader(Decoder("jsonl")).read(raws))
     assert [reject.reason for reject in answers.rejects] == ["not_finite"] * 20
 

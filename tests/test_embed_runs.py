@@ -23,7 +23,7 @@ from streamdp.decode.texts import TextReader
 from streamdp.encode.embedding import FunctionEmbedding
 from streamdp.encode.encoders import decoder_of
 from streamdp.errors import ConfigError
-from streamdp.records.raws import Raws
+from streamdp.records.raw_batch import RawBatch
 from streamdp.state.kept_rows import NAMES, KeptRows
 
 MINE = """
@@ -141,7 +141,7 @@ def test_a_function_is_asked_once_and_for_texts_alone(folder: Path, monkeypatch:
     decoder = decoder_of(settings := Settings(embed="mine:vectors"), "jsonl")
     reader, engine = TextReader(decoder), Engine(settings)
     for values in (["rain", "bad", "storm"], [{"rain": 2.0, "bad": 1.0}]):
-        raws = Raws({"file": ""}, ("line",))
+        raws = RawBatch({"file": ""}, ("line",))
         field = "text" if isinstance(values[0], str) else "features"
         raws.data = [msgspec.json.encode({field: value}) for value in values]
         raws.places, raws.arrivals = [*range(len(values))], [0.0] * len(values)

@@ -18,7 +18,7 @@ from commands import call, fail, parsed, start, succeed, wait_for, write_headlin
 from serving import Served
 from streamdp_connectors.store import rewrite as stores
 
-from streamdp.alerts.outbox import Outbox, Told
+from streamdp.alerts.outbox import Notification, Outbox
 from streamdp.state.snapshot import newest
 
 RECORDS = 3000
@@ -344,7 +344,7 @@ def test_a_file_alone_and_tables_and_messages(tmp_path: Path) -> None:
     succeed(tmp_path, *run)
     names = "secretidlate", "r1"
     told = [
-        Told(alert="ops", key=f"born:{n}@{n}", event="born", at=0.0, record=name)
+        Notification(alert="ops", key=f"born:{n}@{n}", event="born", at=0.0, record=name)
         for n, name in enumerate(names)
     ]
     told[0] = msgspec.structs.replace(told[0], title="zyxquarklate plimfordlate…")

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from streamdp_connectors.files.resume import remember
+from streamdp_connectors.files.checkpoint import remember
 from streamdp_connectors.files.sink import FileSink, RejectSink, reject_line
 from streamdp_connectors.protocol import Marked, Sink, SinkError
 

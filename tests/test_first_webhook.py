@@ -16,7 +16,7 @@ from pages import blocks, same, sessions
 from ports import free_port
 
 from streamdp.alerts.forms import as_json, link_of
-from streamdp.alerts.outbox import Done, Told
+from streamdp.alerts.outbox import Done, Notification
 from streamdp.settings.alerts import Alert, What, alerts_of
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -84,8 +84,10 @@ def test_the_tables_of_the_page_are_read() -> None:
 def test_the_message_of_the_page_is_what_is_sent() -> None:
     (block,) = [block for block in blocks("docs/alerts.md") if block.language == "json"]
     (event,) = json.loads(block.text)["events"]
-    told = {name: value for name, value in event.items() if name in Told.__struct_fields__}
-    sent = as_json("new-errors", [Told(alert="new-errors", **told)], link_of("http://streamdp.example:8080/"))
+    told = {name: value for name, value in event.items() if name in Notification.__struct_fields__}
+    sent = as_json(
+        "new-errors", [Notification(alert="new-errors", **told)], link_of("http://streamdp.example:8080/")
+    )
     assert sent.decode() == block.text.rstrip()
 
 
@@ -98,4 +100,4 @@ def test_the_page_names_every_key_and_every_event() -> None:
 
 def test_the_outbox_is_described_field_by_field() -> None:
     page = (ROOT / "docs" / "formats.md").read_text("utf-8").split("\n## Alerts\n")[1].split("\n## ")[0]
-    assert all(f"`{name}`" in page for kind in (Told, Done) for name in kind.__struct_fields__)
+    assert all(f"`{name}`" in page for kind in (Notification, Done) for name in kind.__struct_fields__)

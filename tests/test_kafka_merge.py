@@ -9,7 +9,7 @@ import pytest
 from streamdp_connectors.kafka.merge import Merge
 
 from streamdp.records import Raw
-from streamdp.records.raws import Raws
+from streamdp.records.raw_batch import RawBatch
 
 
 def add(merge: Merge, partition: int, *times: float | None, cut: int = 99) -> None:
@@ -17,7 +17,7 @@ def add(merge: Merge, partition: int, *times: float | None, cut: int = 99) -> No
     position = {"topic": "t", "partition": partition}
     raws = [Raw(b"x", {**position, "offset": offset}, 0.0, time) for offset, time in enumerate(times)]
     for begin in range(0, len(raws), cut):
-        some = Raws.of(raws[begin : begin + cut])
+        some = RawBatch.of(raws[begin : begin + cut])
         assert some is not None
         merge.add(partition, some)
 

@@ -15,7 +15,7 @@ from streamdp import Engine, Settings, stories
 from streamdp.ledger.samples import text_of
 from streamdp.page.past import retained
 from streamdp.page.view import View
-from streamdp.programs.brief import whole_story
+from streamdp.programs.wording import whole_story
 from streamdp.records import Record
 from streamdp.records.columns import Columns
 from streamdp.reports.source import source_of

@@ -21,7 +21,7 @@ from streamdp.ledger.lines import HeldTemplates
 from streamdp.ledger.samples import Samples, lasting_samples
 from streamdp.records import JOINED, Answers, Record, Reject
 from streamdp.records.columns import Columns
-from streamdp.records.raws import Raws
+from streamdp.records.raw_batch import RawBatch
 from streamdp.settings import Settings
 
 KEEP = ("level", "component", "other")
@@ -74,7 +74,7 @@ def log_decoder(lines: Sequence[bytes], keep: tuple[str, ...]) -> Decoder:
     return decoder
 
 
-def one_by_one(decoder: Decoder, raws: Raws) -> list[Record | Reject]:
+def one_by_one(decoder: Decoder, raws: RawBatch) -> list[Record | Reject]:
     found: list[Record | Reject] = []
     for raw in raws:
         decoded = decoder.decode(raw)

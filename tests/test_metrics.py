@@ -19,7 +19,7 @@ from streamdp_connectors.store.sink import StoreSink
 from streamdp_connectors.store.tables import Bounds
 
 import streamdp
-from streamdp.cli.watch import Measured, reasons
+from streamdp.cli.observers import Measured, reasons
 from streamdp.monitor.health import HealthError, HealthServer
 from streamdp.monitor.metrics import TOTALS, Metrics, PartitionLag, takes_openmetrics
 from streamdp.monitor.stages import AGE_BUCKETS, STAGES, Ages, Arrivals, Stages

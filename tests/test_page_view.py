@@ -29,7 +29,7 @@ from streamdp.page.view import View
 from streamdp.records import Answers, Assignment, ClusterSummary, Event, Record, Reject
 from streamdp.records.columns import Columns
 from streamdp.settings import Settings
-from streamdp.state.corrections import Correction, Noted
+from streamdp.state.corrections import Correction, CorrectionEntry
 
 BATCHES = st.lists(
     st.lists(st.tuples(st.floats(0.0, 1e6), st.integers(-1, 9)), min_size=1, max_size=30), max_size=12
@@ -354,7 +354,7 @@ def test_the_api_page_says_what_the_program_answers(run: tuple[Engine, View]) ->
     last.lives.remember([(engine.clusters()[0], "storm")])
     assert set(last.ended(["storm"], 0, 1)[1][0]) == documented("Ended")
     assert last.ended(["goal"], 0, 1) == (0, [])
-    made = row_of(Noted(what="rename", stories=(label,), title="x"))
+    made = row_of(CorrectionEntry(what="rename", stories=(label,), title="x"))
     assert set(made) | {"in_force"} == documented("Corrections")
     assert set(where_to(engine, "storm")["candidates"][0]) | {"name", "slot"} == documented("Scores")
     paths = {re.sub(r":\w+", "", path) for path in api_paths()}

@@ -30,7 +30,7 @@ from streamdp.records import Answers, Assignment, Record
 from streamdp.records.columns import Columns
 from streamdp.reports.store import StoreStories
 from streamdp.settings import Settings
-from streamdp.settings.places import Input
+from streamdp.settings.io_options import Input
 
 BEGIN = 1_767_571_200.0
 TOPICS = (

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 from commands import command, environment, fail, newest_lines, start, succeed, wait_for, write_headlines
-from streamdp_connectors.files.resume import Rotation
+from streamdp_connectors.files.checkpoint import Rotation
 from streamdp_connectors.files.sink import FileSink
 from streamdp_connectors.protocol import SinkError
 

@@ -37,11 +37,11 @@ from streamdp.decode.decoder import Decoder
 from streamdp.page.errors import AskError
 from streamdp.records import Answers, Lines, Record, Reject
 from streamdp.records.columns import Columns
-from streamdp.serve import door as door_module
+from streamdp.serve import ingest as ingest_module
 from streamdp.serve.bodies import MOST, records_of, unpacked
-from streamdp.serve.door import Door, reader_of
+from streamdp.serve.ingest import IngestQueue, reader_of
 from streamdp.serve.openapi import document
-from streamdp.serve.told import Answer
+from streamdp.serve.schemas import Answer
 
 NDJSON = "application/x-ndjson"
 
@@ -381,7 +381,7 @@ def test_what_other_readers_of_json_take_is_answered_once(served: Served, kind: 
     assert records(served) == before + 3
 
 
-def run(door: Door, *batches: list[bytes | Answer]) -> list[Any]:
+def run(door: IngestQueue, *batches: list[bytes | Answer]) -> list[Any]:
     """What becomes of requests, all sent at once."""
 
     async def send() -> list[Any]:
@@ -406,9 +406,11 @@ def call(what: Any, *given: Any) -> None:
 
 
 @pytest.fixture
-def door(tmp_path: Path) -> Iterator[Door]:
+def door(tmp_path: Path) -> Iterator[IngestQueue]:
     calls.clear()
-    made = Door(Journal(tmp_path / "journal"), reader_of(Decoder("jsonl")), lambda names: {}, call, 0.3)
+    made = IngestQueue(
+        Journal(tmp_path / "journal"), reader_of(Decoder("jsonl")), lambda names: {}, call, 0.3
+    )
     made.reserve = 0
     made.open([])
     yield made
@@ -416,7 +418,7 @@ def door(tmp_path: Path) -> Iterator[Door]:
     made.close()
 
 
-def test_what_has_no_answer_in_time_is_pending_and_safe(door: Door, tmp_path: Path) -> None:
+def test_what_has_no_answer_in_time_is_pending_and_safe(door: IngestQueue, tmp_path: Path) -> None:
     sent = [b'{"id": "a", "text": "storm"}', b'{"id": 7, "text": "coast"}', b"no json"]
     (found,) = run(door, [*sent])
     assert [(each.status, each.line, each.id) for each in found] == [
@@ -437,8 +439,10 @@ def test_what_has_no_answer_in_time_is_pending_and_safe(door: Door, tmp_path: Pa
     assert JournalSource(tmp_path / "journal").read(10, 0.0).data == [*sent, b'{"id": 8, "text": "coast"}']
 
 
-def test_beyond_a_bounded_queue_clients_are_told_to_wait(door: Door, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(door_module, "QUEUE", 5)
+def test_beyond_a_bounded_queue_clients_are_told_to_wait(
+    door: IngestQueue, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ingest_module, "QUEUE", 5)
     first, second, third = run(door, [b"1", b"2", b"3"], [b"4", b"5"], [b"6"])
     assert [each.status for each in (*first, *second)] == ["pending"] * 5
     assert isinstance(third, AskError)
@@ -449,9 +453,9 @@ def test_beyond_a_bounded_queue_clients_are_told_to_wait(door: Door, monkeypatch
 
 
 def test_a_full_disk_refuses_loses_nothing_and_is_not_ready(
-    door: Door, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    door: IngestQueue, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(door_module, "LOOK", 0.05)
+    monkeypatch.setattr(ingest_module, "LOOK", 0.05)
     door.reserve = 1 << 62
     (refused,) = run(door, [b'{"id": "a", "text": "b"}'])
     assert (refused.status, refused.wait) == (507, 5.0)
@@ -464,7 +468,7 @@ def test_a_full_disk_refuses_loses_nothing_and_is_not_ready(
     assert JournalSource(tmp_path / "journal").read(10, 0.0).data == [b'{"id": "a", "text": "b"}']
 
 
-def test_a_line_that_went_on_with_another_is_told_so(door: Door, tmp_path: Path) -> None:
+def test_a_line_that_went_on_with_another_is_told_so(door: IngestQueue, tmp_path: Path) -> None:
     door._within = 120.0
 
     async def send() -> list[Answer]:

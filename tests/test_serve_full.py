@@ -17,7 +17,7 @@ from commands import wait_for
 from serving import Served
 
 from streamdp.page import server
-from streamdp.serve import door
+from streamdp.serve import ingest
 
 SIZE = 96 << 20
 NDJSON = "application/x-ndjson"
@@ -52,7 +52,7 @@ def ids(served: Served) -> list[str]:
 def test_a_disk_that_is_nearly_full_takes_nothing_until_there_is_room(disk: Path) -> None:
     served = Served(disk)
     assert served.send({"id": "a", "text": "storm over the coast"})[0] == 200
-    ballast = fill(disk, door.RESERVE // 2)
+    ballast = fill(disk, ingest.RESERVE // 2)
     status, said = served.send({"id": "b", "text": "coast storm"})
     assert (status, "no room" in said["error"]) == (507, True)
     assert served.ask("GET", "/readyz")[0] == 503
@@ -68,7 +68,7 @@ def test_a_store_without_room_waits_for_it_and_loses_nothing(
     disk: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The last room of the disk is gone although the journal has got its part of it."""
-    monkeypatch.setattr(door, "RESERVE", 0)
+    monkeypatch.setattr(ingest, "RESERVE", 0)
     served = Served(disk)
     assert served.send({"id": "a", "text": "storm over the coast"})[0] == 200
     (ballast,) = [fill(disk, 256 << 10)]
@@ -94,7 +94,7 @@ def test_a_store_without_room_waits_for_it_and_loses_nothing(
 def test_a_service_killed_on_a_full_disk_goes_on_with_what_was_accepted(
     disk: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(door, "RESERVE", 0)
+    monkeypatch.setattr(ingest, "RESERVE", 0)
     served = Served(disk, "--answer-within", "1")
     ballast = fill(disk, 256 << 10)
     records = [{"id": f"b{i}", "text": f"storm {i} " + "over the coast " * 30} for i in range(300)]

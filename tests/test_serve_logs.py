@@ -38,10 +38,10 @@ from streamdp.decode.otlp import pieces
 from streamdp.page.api import AskError
 from streamdp.records import Raw, Record
 from streamdp.serve.bodies import Uploads
-from streamdp.serve.door import Named, reader_of
+from streamdp.serve.ingest import Named, reader_of
 from streamdp.serve.logs import Logs, lines_of, one_by_one
 from streamdp.serve.otlp import FORMS
-from streamdp.serve.told import Answer
+from streamdp.serve.schemas import Answer
 from streamdp.settings import Settings
 
 PROTOBUF = "application/x-protobuf"

@@ -25,7 +25,7 @@ from streamdp.page.hub import PAGES
 from streamdp.page.server import Page
 from streamdp.page.view import View
 from streamdp.settings import Settings
-from streamdp.web import PAGE, Crowd, Hosts
+from streamdp.web import PAGE, ConnectionLimiter, Hosts
 
 HTTP = b"Host: localhost\r\n"
 POST = b"POST /api/score HTTP/1.1\r\n" + HTTP + b"Content-Type: application/json\r\n"
@@ -323,7 +323,7 @@ def test_metrics_at_an_address_of_a_network_are_for_every_name() -> None:
 
 def test_a_crowd_lets_the_oldest_that_waits_go() -> None:
     busy: set[Any] = set()
-    crowd: Crowd[int] = Crowd(4, 3, lambda one: one not in busy)
+    crowd: ConnectionLimiter[int] = ConnectionLimiter(4, 3, lambda one: one not in busy)
     assert [crowd.enter(i, "a") for i in range(3)] == [None] * 3
     assert crowd.enter(3, "a") == 0
     assert crowd.enter(4, "b") is None

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from streamdp_connectors.files.resume import Left
+from streamdp_connectors.files.checkpoint import FileCheckpoint
 
 from streamdp.errors import Exit
 from streamdp.state import snapshot
@@ -24,7 +24,7 @@ def header(seq: int) -> Header:
         settings={"beam": 16, "keep": ["a"], "variance": None},
         seq=seq,
         positions={"file": "x", "line": seq, "offset": 10 * seq},
-        outputs={"output": Left("/out", 3).plain()},
+        outputs={"output": FileCheckpoint("/out", 3).plain()},
         modes={"final_only": False, "events": True},
         written=1.5,
     )

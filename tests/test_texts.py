@@ -30,9 +30,9 @@ from streamdp.ledger.table import NUMBERS
 from streamdp.records import Answers, Assignment, Final, Lines, Raw, Record, Reject
 from streamdp.records.answer_rows import all_rows
 from streamdp.records.columns import Columns
-from streamdp.records.raws import Raws
+from streamdp.records.raw_batch import RawBatch
 from streamdp.settings import Settings
-from streamdp.settings.places import Input
+from streamdp.settings.io_options import Input
 from tests.families import few
 
 LINES = [
@@ -274,7 +274,7 @@ def test_a_share_that_somebody_has_tampered_with_is_written(name: str, number: f
 def test_positions_that_count_nothing_are_written(position: dict[str, Any]) -> None:
     """Those that a source of one's own may give: they made lines that nobody could read."""
     found = [Raw(b'{"text": "storm over the coast"}', position, 0.0)] * 20
-    decoder, raws = Decoder("jsonl"), Raws.of(found)
+    decoder, raws = Decoder("jsonl"), RawBatch.of(found)
     given = TextReader(decoder).read(raws) if raws else [*map(decoder.decode, found)]
     answers = Engine(Settings()).advance(given)
     lines = [msgspec.json.decode(line) for line in answers.lines.encode().splitlines()]

@@ -33,7 +33,7 @@ from streamdp.likelihoods import (
     VonMisesFisher,
 )
 from streamdp.likelihoods.vectors import add_entry
-from streamdp.story.stated import Stated
+from streamdp.story.statistics import Statistics
 from streamdp.story.story import Stories, Story, Theme
 from streamdp.story.themes import themes_of
 from streamdp.story.tree import Tree, tree_of
@@ -86,7 +86,7 @@ def test_the_tree_of_words_is_the_plain_one(family: Any) -> None:
         def marginal(given: list[Any]) -> float:
             return float(family.log_marginal(given, base))
 
-        tree = tree_of(Stated([*range(9)], sizes, family, 2.0, bags, base=base))
+        tree = tree_of(Statistics([*range(9)], sizes, family, 2.0, bags, base=base))
         check(tree, records, sizes, marginal, 2.0)
 
 
@@ -106,7 +106,7 @@ def test_the_tree_of_vectors_is_the_plain_one(family: Any) -> None:
         block = np.zeros((8, family.width))
         collect_rows(family.terms(), np.concatenate(records), place, block)
         sizes = [len(own) for own in records]
-        tree = tree_of(Stated([*range(8)], sizes, family, 1.0, rows=block))
+        tree = tree_of(Statistics([*range(8)], sizes, family, 1.0, rows=block))
         check(tree, records, sizes, family.log_marginal, 1.0)
 
 
@@ -138,8 +138,8 @@ def test_the_tree_of_words_and_vectors_weighs_both() -> None:
             return family.log_marginal([bag for bag, _ in given], base) + vectors
 
         sizes = [len(own) for own in records]
-        stated = Stated([*range(8)], sizes, Product(family, sphere), 2.0, bags, np.array(rows), base)
-        check(tree_of(stated), records, sizes, marginal, 2.0)
+        statistics = Statistics([*range(8)], sizes, Product(family, sphere), 2.0, bags, np.array(rows), base)
+        check(tree_of(statistics), records, sizes, marginal, 2.0)
 
 
 def test_themes_of_a_stream_know_the_vectors_beside_words() -> None:
@@ -172,9 +172,9 @@ def subjects_of(stories: Stories, theme: Theme) -> set[str]:
 def test_stories_of_two_themes_wait_for_those_of_none() -> None:
     alike = Bag.of(np.arange(6), np.full(6, 3))
     bags = [alike, alike, Bag.of(np.arange(5, 9), np.full(4, 2))]
-    stated = Stated([3, 4, 8], [4, 4, 2], HierarchicalPitmanYor(), 1.0, bags)
-    assert {*tree_of(stated).cut(2).values()} == {0, 2}  # the two that are alike
-    tree = tree_of(stated, {3: 1, 4: 2})
+    statistics = Statistics([3, 4, 8], [4, 4, 2], HierarchicalPitmanYor(), 1.0, bags)
+    assert {*tree_of(statistics).cut(2).values()} == {0, 2}  # the two that are alike
+    tree = tree_of(statistics, {3: 1, 4: 2})
     assert tree.gone[0] == 2
     assert len({tree.cut(2)[label] for label in (3, 4)}) == 2
 
@@ -191,9 +191,9 @@ def test_a_tree_is_cut_where_asked_or_where_nothing_is_gained() -> None:
 
 def test_few_stories_make_a_tree() -> None:
     family = HierarchicalPitmanYor()
-    assert tree_of(Stated([], [], family, 1.0)).cut() == {}
+    assert tree_of(Statistics([], [], family, 1.0)).cut() == {}
     one = Bag.of(np.array([0]), np.array([1]))
-    assert tree_of(Stated([4], [1], family, 1.0, [one])).cut(3) == {4: 0}
+    assert tree_of(Statistics([4], [1], family, 1.0, [one])).cut(3) == {4: 0}
 
 
 # ---------------------------------------------------------------- what people are told
@@ -391,8 +391,8 @@ def test_a_theme_is_called_by_its_largest_story() -> None:
 
     family = HierarchicalPitmanYor()
     bags = [Bag.of(np.array([0, 1]), np.array([9, 9])) for _ in range(2)]
-    stated = Stated([3, 8], [4, 6], family, 1.0, bags)
-    found = Stories([story(3, 4, 1), story(8, 6, 30)], stated=lambda: stated).themed(1)
+    statistics = Statistics([3, 8], [4, 6], family, 1.0, bags)
+    found = Stories([story(3, 4, 1), story(8, 6, 30)], statistics=lambda: statistics).themed(1)
     (theme,) = found.themes
     assert (theme.theme, theme.title, theme.stories, theme.records) == (8, "t8", [8, 3], 10)
     assert theme.keywords[0] == "w"
@@ -416,9 +416,9 @@ def kept(looks: list[dict[int, tuple[int, int]]]) -> float:
 def test_stories_that_were_together_stay_together_and_numbers_stay() -> None:
     rng = np.random.default_rng(4)
     bags = [Bag.of(np.sort(rng.choice(40, 6, replace=False)), rng.integers(1, 5, 6)) for _ in range(9)]
-    stated = Stated([*range(10, 19)], [5, 9, 2, 7, 1, 3, 8, 2, 4], HierarchicalDirichlet(), 2.0, bags)
+    statistics = Statistics([*range(10, 19)], [5, 9, 2, 7, 1, 3, 8, 2, 4], HierarchicalDirichlet(), 2.0, bags)
     before = {10: 40, 11: 40, 12: 41, 13: 41, 14: 42, 15: 42, 99: 43}
-    found = themes_of(stated, 4, before)
+    found = themes_of(statistics, 4, before)
     assert len(set(found.values())) == 4
     for a, b in ((10, 11), (12, 13), (14, 15)):
         assert found[a] == found[b]
@@ -426,12 +426,12 @@ def test_stories_that_were_together_stay_together_and_numbers_stay() -> None:
     for number, own in parts.items():
         shared = {before[label] for label in own if label in before}
         assert number in shared or not shared & {*parts}
-    tree = tree_of(stated, {label: before[label] for label in stated.labels if label in before})
+    tree = tree_of(statistics, {label: before[label] for label in statistics.labels if label in before})
     assert np.isinf(tree.gains[:3]).all()
-    free = tree_of(stated)
-    assert themes_of(stated, 9, before).keys() == set(stated.labels)  # more than were left together
-    assert len(set(themes_of(stated, 9, before).values())) == 9
-    anew = themes_of(stated, 4, before, anew=True)
+    free = tree_of(statistics)
+    assert themes_of(statistics, 9, before).keys() == set(statistics.labels)  # more than were left together
+    assert len(set(themes_of(statistics, 9, before).values())) == 9
+    anew = themes_of(statistics, 4, before, anew=True)
     cut = free.cut(4)
     assert {frozenset(k for k in anew if anew[k] == n) for n in anew.values()} == {
         frozenset(k for k in cut if cut[k] == n) for n in cut.values()

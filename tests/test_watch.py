@@ -14,14 +14,14 @@ from feeds import assigned
 from streamdp_connectors.protocol import Lag
 
 from streamdp.beam.data.state import REVIEW_EVERY
+from streamdp.cli.observers import Observers, RunObserver, Served
 from streamdp.cli.reading import Reader
-from streamdp.cli.watch import Served, Together, Watch
 from streamdp.engine import Engine
 from streamdp.monitor.stages import STAGES
 from streamdp.records import Answers, Final, Raw, Record, Reject
 from streamdp.records.columns import Columns
 from streamdp.settings import Settings
-from streamdp.settings.places import Input
+from streamdp.settings.io_options import Input
 
 
 @pytest.fixture
@@ -114,11 +114,11 @@ def test_levels_tell_of_the_stream_and_revisions_of_the_process() -> None:
 
 
 def test_several_watches_are_told_of_everything() -> None:
-    said = [name for name, what in vars(Watch).items() if inspect.isfunction(what) and name[0] != "_"]
-    each = [Mock(spec=Watch), Mock(spec=Watch)]
+    said = [name for name, what in vars(RunObserver).items() if inspect.isfunction(what) and name[0] != "_"]
+    each = [Mock(spec=RunObserver), Mock(spec=RunObserver)]
     for watch in each:
-        watch.stages = Watch().stages
-    together = Together(*each)
+        watch.stages = RunObserver().stages
+    together = Observers(*each)
     for name in said:
         places = [Mock() for _ in inspect.signature(getattr(together, name)).parameters]
         getattr(together, name)(*places)

@@ -10,7 +10,7 @@ import time
 from collections.abc import Mapping
 
 from streamdp.errors import Exit
-from streamdp_connectors.files.resume import EDGE, edges
+from streamdp_connectors.files.checkpoint import EDGE, edges
 from streamdp_connectors.packed import UNPACKERS, Unpacker, Windows1252
 from streamdp_connectors.protocol import SourceError
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from streamdp.alerts.outbox import Told
+from streamdp.alerts.outbox import Notification
 from streamdp.settings.alerts import Form
 
 HOLDS = 300.0
@@ -18,14 +18,14 @@ HOLDS = 300.0
 SHOWN = 20
 """Lines of a message for a chat."""
 
-Link = Callable[[Told], str | None]
+Link = Callable[[Notification], str | None]
 """The address of a story's page."""
 
 
 def link_of(base: str | None) -> Link:
     """Addresses of stories on the page that is at ``base``."""
 
-    def link(told: Told) -> str | None:
+    def link(told: Notification) -> str | None:
         if base is None:
             return None
         page = base.partition("#")[0]
@@ -35,7 +35,7 @@ def link_of(base: str | None) -> Link:
     return link
 
 
-def sentence(told: Told) -> str:
+def sentence(told: Notification) -> str:
     """What has happened, for people.
 
     Examples
@@ -62,7 +62,7 @@ def sentence(told: Told) -> str:
     return ": ".join(filter(None, [said, told.title, told.text]))
 
 
-def as_json(name: str, told: Sequence[Told], link: Link) -> bytes:
+def as_json(name: str, told: Sequence[Notification], link: Link) -> bytes:
     """An object with all of them in order, each with its key, sentence and link."""
     alerts = [
         {**_plain(one), "sentence": sentence(one), **({"link": where} if (where := link(one)) else {})}
@@ -71,7 +71,7 @@ def as_json(name: str, told: Sequence[Told], link: Link) -> bytes:
     return msgspec.json.encode({"alert": name, "events": alerts})
 
 
-def as_slack(name: str, told: Sequence[Told], link: Link) -> bytes:
+def as_slack(name: str, told: Sequence[Notification], link: Link) -> bytes:
     """A message of text, as Slack, Mattermost and others take it at an incoming webhook."""
     lines = []
     for one in told[:SHOWN]:
@@ -82,7 +82,7 @@ def as_slack(name: str, told: Sequence[Told], link: Link) -> bytes:
     return msgspec.json.encode({"text": "\n".join([f"*{escape(name, quote=False)}*", *lines])})
 
 
-def as_alertmanager(name: str, told: Sequence[Told], link: Link, now: float) -> bytes:
+def as_alertmanager(name: str, told: Sequence[Notification], link: Link, now: float) -> bytes:
     """A list of alerts for ``/api/v2/alerts``. Labels hold no title: two of one story are one alert."""
     alerts = []
     for one in told:
@@ -107,7 +107,7 @@ def as_alertmanager(name: str, told: Sequence[Told], link: Link, now: float) -> 
     return msgspec.json.encode(alerts)
 
 
-def body_of(form: Form, name: str, told: Sequence[Told], link: Link, now: float) -> bytes:
+def body_of(form: Form, name: str, told: Sequence[Notification], link: Link, now: float) -> bytes:
     """The body of a message in a format."""
     if form == "alertmanager":
         return as_alertmanager(name, told, link, now)
@@ -125,7 +125,7 @@ def path_of(form: Form, path: str) -> str:
     return path or "/"
 
 
-def _plain(told: Told) -> Mapping[str, Any]:
+def _plain(told: Notification) -> Mapping[str, Any]:
     found: dict[str, Any] = msgspec.to_builtins(told)
     return {name: value for name, value in found.items() if name != "alert"}
 

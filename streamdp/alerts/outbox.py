@@ -1,8 +1,8 @@
 """What is to be told and was not delivered yet: lines of JSON in a file of the state's folder.
 
 The file ``alerts.jsonl`` is only appended to, and now and then written anew without what is done. A line is
-something to be told (``Told``), or says which of these were delivered or given up. Each has the name of its
-alert and nothing of its receiver: no address and no token.
+a :class:`Notification`, or says which of these were delivered or given up. Each has the name of its alert and
+nothing of its receiver: no address and no token.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ MOST_BYTES = 256 << 20
 """Bytes of the file that are read."""
 
 
-class Told(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Notification(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Something that somebody is told: an event of a story, or what was seen by looking at all of them.
 
     ``alert`` is the name of the alert and ``key`` that of this; two of one key are the same. ``at`` is the
@@ -88,11 +88,11 @@ class Waiting:
     """What waits for one alert, in order, and the keys that are known of it."""
 
     def __init__(self) -> None:
-        self.queue: deque[Told] = deque()
+        self.queue: deque[Notification] = deque()
         self.known: dict[str, None] = {}
         self.dropped = 0
 
-    def add(self, one: Told) -> bool:
+    def add(self, one: Notification) -> bool:
         """Take one in; False where its key is known."""
         if one.key in self.known:
             return False
@@ -129,7 +129,7 @@ class Outbox:
         self.path, self._mine = Path(folder) / NAME, mine
         self.changed = threading.Condition()
         self._by = {name: Waiting() for name in names}
-        self._unwritten: list[Told | Done] = []
+        self._unwritten: list[Notification | Done] = []
         self._lines, self._failing = 0, False
         with self.changed:
             for name, waiting in self._read().items():
@@ -141,10 +141,10 @@ class Outbox:
 
     # ---------------------------------------------------------------- what waits
 
-    def add(self, told: Iterable[Told]) -> None:
+    def add(self, told: Iterable[Notification]) -> None:
         """Take in what is to be told; what is known already is left out."""
         with self.changed:
-            fresh: list[Told | Done] = [one for one in told if self._by[one.alert].add(one)]
+            fresh: list[Notification | Done] = [one for one in told if self._by[one.alert].add(one)]
             if not fresh:
                 return
             for name in dict.fromkeys(one.alert for one in fresh):
@@ -163,13 +163,13 @@ class Outbox:
         waiting.settle(keys)
         return Done(alert=name, dropped=list(keys))
 
-    def next(self, name: str, most: int) -> list[Told]:
+    def next(self, name: str, most: int) -> list[Notification]:
         """What waits longest for an alert, so many at most."""
         with self.changed:
             queue = self._by[name].queue
             return [queue[i] for i in range(min(most, len(queue)))]
 
-    def delivered(self, name: str, told: Sequence[Told]) -> None:
+    def delivered(self, name: str, told: Sequence[Notification]) -> None:
         """These have arrived."""
         with self.changed:
             keys = [one.key for one in told]
@@ -177,7 +177,7 @@ class Outbox:
             self._append([Done(alert=name, delivered=keys)])
             self.changed.notify_all()
 
-    def give_up(self, name: str, told: Sequence[Told], why: str) -> None:
+    def give_up(self, name: str, told: Sequence[Notification], why: str) -> None:
         """These will never arrive."""
         with self.changed:
             self._append([self._give_up(name, [one.key for one in told], why)])
@@ -212,7 +212,7 @@ class Outbox:
             with contextlib.suppress(OSError), open(open_regular(self.path), "rb") as file:
                 os.fsync(file.fileno())
 
-    def _append(self, lines: Sequence[Told | Done]) -> None:
+    def _append(self, lines: Sequence[Notification | Done]) -> None:
         self._unwritten += lines
         if not self._unwritten or not self._mine():
             return
@@ -248,7 +248,7 @@ class Outbox:
             return
         self._lines, self._unwritten = len(lines), []
 
-    def _live(self) -> Iterator[Told | Done]:
+    def _live(self) -> Iterator[Notification | Done]:
         for name, waiting in self._by.items():
             here = {one.key for one in waiting.queue}
             done = [key for key in waiting.known if key not in here]
@@ -281,7 +281,7 @@ class Outbox:
         kind = msgspec.json.decode(line, type=_Line)
         waiting = found.setdefault(kind.alert, Waiting())
         if kind.key is not None:
-            waiting.add(msgspec.json.decode(line, type=Told))
+            waiting.add(msgspec.json.decode(line, type=Notification))
             return
         done = msgspec.json.decode(line, type=Done)
         waiting.settle([*done.delivered, *done.dropped])

@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 
 from streamdp._version import __version__
 from streamdp.alerts.forms import Link, body_of, link_of, path_of
-from streamdp.alerts.outbox import Outbox, Told
+from streamdp.alerts.outbox import Notification, Outbox
 from streamdp.errors import ConfigError
 from streamdp.safe_files import open_regular, warn_of_readers
 from streamdp.settings.alerts import Alert, checked_url
@@ -81,7 +81,7 @@ class Receiver:
     def __repr__(self) -> str:
         return f"Receiver({self.name!r} at {self._host})"
 
-    def send(self, told: Sequence[Told]) -> None:
+    def send(self, told: Sequence[Notification]) -> None:
         """Send a message. Raises SendError unless it was taken: redirections are not followed."""
         body = body_of(self.form, self.name, told, self._link, time.time())
         connection: http.client.HTTPConnection
@@ -156,14 +156,14 @@ class Sender:
             self._arrived(told)
             self._ends.wait(self._alert.every)
 
-    def _arrived(self, told: Sequence[Told]) -> None:
+    def _arrived(self, told: Sequence[Notification]) -> None:
         self._outbox.delivered(self._alert.name, told)
         if self.failing:
             _log.warning("alert %s: the receiver takes messages again", self._alert.name)
         self.counts = Counts(self.counts.delivered + len(told), self.counts.failures)
         self.failing, self._wait, self._most, self._refusals = False, 0.0, TOGETHER, 0
 
-    def _failed(self, told: Sequence[Told], error: SendError) -> None:
+    def _failed(self, told: Sequence[Notification], error: SendError) -> None:
         self.counts = Counts(self.counts.delivered, self.counts.failures + 1)
         if not self.failing:
             _log.warning("alert %s: not delivered: %s; it is tried again", self._alert.name, error)

@@ -5,27 +5,27 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 
-from streamdp.alerts.choose import Chooser
 from streamdp.alerts.outbox import Outbox
+from streamdp.alerts.rules import AlertRules
 from streamdp.alerts.send import Receiver, Sender
 from streamdp.cli.board import Pace
 from streamdp.cli.config import automatic
 from streamdp.cli.errors import warn
+from streamdp.cli.observers import LAGS_EVERY, LivePage, Observers, RunObserver, Served
 from streamdp.cli.reading import Reader
-from streamdp.cli.watch import LAGS_EVERY, LivePage, Served, Together, Watch
 from streamdp.engine import Engine
 from streamdp.monitor.metrics import AlertCounts, Metrics
 from streamdp.records import Answers
 from streamdp.settings import Settings
 from streamdp.settings.alerts import Alert, Alerting
-from streamdp.settings.places import Serving
+from streamdp.settings.io_options import Serving
 from streamdp.state.snapshot import SnapshotError, StateFolder
 
 LAST = 5.0
 """Seconds that an end waits for what is under way to receivers that answer."""
 
 
-class Alarm(Watch):
+class Alarm(RunObserver):
     """Tells receivers what happens to stories. ConfigError where an address or a token cannot be had.
 
     ``link`` is the address of the page, for alerts that name none.
@@ -38,7 +38,7 @@ class Alarm(Watch):
         self._alerts, self._receivers = alerts, [Receiver(alert, link) for alert in alerts]
         self._senders: list[Sender] = []
         self._outbox: Outbox | None = None
-        self._chooser: Chooser | None = None
+        self._chooser: AlertRules | None = None
         self._pace, self._looked = Pace(), 0.0
         if metrics is not None and alerts:
             metrics.alerts = self.counts
@@ -52,7 +52,7 @@ class Alarm(Watch):
         if folder is None or frozen:
             warn("nobody is told of alerts: that needs --state FOLDER, and a stream that learns")
             return
-        self._chooser = Chooser(self._alerts, settings)
+        self._chooser = AlertRules(self._alerts, settings)
 
         def mine() -> bool:
             try:
@@ -125,18 +125,20 @@ class Alarm(Watch):
         }
 
 
-def watches(serving: Serving, alerting: Alerting, label: str, settings: Settings) -> tuple[Watch, Alarm]:
+def watches(
+    serving: Serving, alerting: Alerting, label: str, settings: Settings
+) -> tuple[RunObserver, Alarm]:
     """All that watches a run of ``consume``, and of it what tells alerts. Raises StreamdpError."""
-    watch, link = Watch(), None
+    watch, link = RunObserver(), None
     if serving.metrics_port is not None:
         watch = Served(serving.metrics_host, serving.metrics_port)
     metrics = getattr(watch, "metrics", None)
     try:
         if serving.page is not None:
             live = LivePage(serving, label, automatic(settings))
-            watch, link = Together(watch, live), live.page.site
+            watch, link = Observers(watch, live), live.page.site
         alarm = Alarm(alerting.all, metrics, link)
     except BaseException:
         watch.close()
         raise
-    return Together(watch, alarm), alarm
+    return Observers(watch, alarm), alarm

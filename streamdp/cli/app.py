@@ -13,7 +13,7 @@ from streamdp.cli.options import FitOptions, Group, RefineOptions, SparkJob, Sto
 from streamdp.cli.state_app import State, state_app
 from streamdp.settings import Settings
 from streamdp.settings.alerts import Alerting
-from streamdp.settings.places import Input, Outputs, PageAddress, Results, Service, Serving
+from streamdp.settings.io_options import Input, Outputs, PageAddress, Results, Service, Serving
 from streamdp.settings.schema import Classes
 from streamdp.story.orders import Sort
 

@@ -35,8 +35,8 @@ from streamdp.settings.assemble import (
     template_terms,
     warmup_length,
 )
+from streamdp.settings.io_options import Input
 from streamdp.settings.options import AUTO, Option, grouped
-from streamdp.settings.places import Input
 from streamdp.settings.schema import LOGS, setting_fields
 
 

@@ -18,12 +18,12 @@ from streamdp.cli.correct import Corrector, heard_of
 from streamdp.cli.errors import say, speak_of, speak_warnings, warn
 from streamdp.cli.interrupt import LIMIT, Interrupt
 from streamdp.cli.lines import further_columns
+from streamdp.cli.observers import RunObserver
 from streamdp.cli.reading import Reader
 from streamdp.cli.recognise import recognised, refuse_lacking
 from streamdp.cli.show import open_snapshot
 from streamdp.cli.snapshots import Snapshots, continued, report_change, wait_for_turn, with_modes
 from streamdp.cli.status import Display, Status, counted, exit_code, print_summary, warn_of_memory
-from streamdp.cli.watch import Watch
 from streamdp.cli.writing import (
     Sinks,
     UndeliveredError,
@@ -39,7 +39,7 @@ from streamdp.records import Answers
 from streamdp.reports.source import settings_of
 from streamdp.settings import Settings
 from streamdp.settings.alerts import Alerting
-from streamdp.settings.places import NOWHERE, Input, Outputs, Serving
+from streamdp.settings.io_options import NOWHERE, Input, Outputs, Serving
 from streamdp.settings.schema import Classes
 from streamdp.state.erasing import ErasedFile
 from streamdp.state.kept import keep_of_another_release
@@ -67,7 +67,7 @@ class Run:
         written: Container[str],
         input: Input,
         outputs: Outputs,
-        watch: Watch,
+        watch: RunObserver,
         interrupt: Interrupt,
         hold: Callable[[str], Hold] | None = None,
     ) -> None:
@@ -124,7 +124,7 @@ class Run:
         give = None if self.corrector is None else self.corrector.give
         watch.opened(self.sinks.store, outputs.state, give)
 
-    def open(self, input: Input, watch: Watch) -> Reader:
+    def open(self, input: Input, watch: RunObserver) -> Reader:
         """Open the source."""
         return Reader(self.settings, input, watch.stages)
 

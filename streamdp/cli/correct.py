@@ -18,9 +18,16 @@ from streamdp.engine import Engine
 from streamdp.errors import ConfigError, Exit
 from streamdp.records import Answers
 from streamdp.reports.source import append_correction
-from streamdp.settings.places import Input
+from streamdp.settings.io_options import Input
 from streamdp.settings.schema import Classes
-from streamdp.state.corrections import LONGEST, Correction, CorrectionError, CorrectionsFile, Wanted, What
+from streamdp.state.corrections import (
+    LONGEST,
+    Correction,
+    CorrectionError,
+    CorrectionRequest,
+    CorrectionsFile,
+    What,
+)
 
 PATIENCE = 10.0
 """Seconds to wait for what is known to be there; for more nobody waits."""
@@ -98,7 +105,7 @@ def correction_of(what: str, given: Sequence[str], who: str, seqs: Sequence[int]
     if what in ("split", "move") and "hole" not in parts:
         parts["ids"] = tuple(rest)
     try:
-        return Wanted(what=what, stories=tuple(_numbers(stories)), **parts).correction()  # type: ignore[arg-type]
+        return CorrectionRequest(what=what, stories=tuple(_numbers(stories)), **parts).correction()  # type: ignore[arg-type]
     except ValueError as error:
         raise CorrectionError(str(error), Exit.USAGE) from None
 

@@ -10,10 +10,10 @@ from itertools import islice
 from streamdp.cli.board import Board
 from streamdp.cli.config import automatic
 from streamdp.cli.errors import say
+from streamdp.cli.observers import LivePage
 from streamdp.cli.show import agreement_table
 from streamdp.cli.status import Display
 from streamdp.cli.stories import console, story_table
-from streamdp.cli.watch import LivePage
 from streamdp.demo.stream import DemoRecord, demo_stream
 from streamdp.engine import Engine
 from streamdp.kernels.compilation import working_cpu
@@ -22,7 +22,7 @@ from streamdp.records.answer_rows import answer_rows
 from streamdp.records.columns import Columns
 from streamdp.scoring.agreement import agreement
 from streamdp.settings import Settings
-from streamdp.settings.places import Serving
+from streamdp.settings.io_options import Serving
 
 BATCH = 100
 

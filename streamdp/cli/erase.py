@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 from streamdp_connectors.files import rewrite as files
-from streamdp_connectors.files.resume import Left, edges, is_what_was_left
+from streamdp_connectors.files.checkpoint import FileCheckpoint, edges, is_what_was_left
 from streamdp_connectors.journal import rewrite as journals
 from streamdp_connectors.journal.segments import is_journal, segments
 from streamdp_connectors.store import rewrite as stores
@@ -334,11 +334,11 @@ class _State:
         return plan
 
 
-def _left_at(left: dict[str, Any], path: Path) -> Left | None:
+def _left_at(left: dict[str, Any], path: Path) -> FileCheckpoint | None:
     """What a snapshot remembers of a file, if it is this one. Raises EraseError where that has changed."""
     if "length" not in left:
         return None
-    remembered = Left.of(left)
+    remembered = FileCheckpoint.of(left)
     remembered = remembered.rotated or remembered
     fd = open_regular(path, follow=True)
     try:
@@ -351,7 +351,7 @@ def _left_at(left: dict[str, Any], path: Path) -> Left | None:
     return None
 
 
-def _left_now(left: dict[str, Any], before: Left, length: int, path: Path) -> dict[str, Any]:
+def _left_now(left: dict[str, Any], before: FileCheckpoint, length: int, path: Path) -> dict[str, Any]:
     """What a snapshot remembers of a file that was written anew, up to so many bytes."""
     fd = open_regular(path)
     try:

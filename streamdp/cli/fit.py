@@ -32,7 +32,7 @@ from streamdp.plots.pages import OF_FIT, of_fit
 from streamdp.records import Answers, Lines, Record, Reject
 from streamdp.settings import Settings
 from streamdp.settings.assemble import is_sparse
-from streamdp.settings.places import Input, Outputs, Results
+from streamdp.settings.io_options import Input, Outputs, Results
 from streamdp.settings.schema import Classes
 from streamdp.state.snapshot import StateFolder
 

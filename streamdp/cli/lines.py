@@ -14,7 +14,7 @@ from streamdp.records import PARAMS, TEMPLATE, WHOLE, Assignment, Lines
 from streamdp.records.answer_rows import all_rows
 from streamdp.records.cells import harmless
 from streamdp.settings import Settings
-from streamdp.settings.places import Outputs
+from streamdp.settings.io_options import Outputs
 
 CONFIDENT = ("confidence", "confidence_labels")
 

@@ -9,8 +9,8 @@ import sys
 from typing import BinaryIO
 
 from streamdp.cli.errors import speak_warnings
+from streamdp.cli.observers import checked_token, token_in
 from streamdp.cli.serve import TOKEN
-from streamdp.cli.watch import checked_token, token_in
 from streamdp.errors import ConfigError, Exit, how_to_install
 
 
@@ -20,18 +20,18 @@ def serve_programs(where: str, token: str | None, *, corrects: bool) -> None:
         from streamdp.programs.server import Tools
     except ImportError:
         raise ConfigError(f"mcp needs more packages: {how_to_install('mcp')}", Exit.UNAVAILABLE) from None
-    from streamdp.programs.asked import CORRECTIONS, OfPath
-    from streamdp.programs.service import OfService
+    from streamdp.programs.service import RemoteSource
+    from streamdp.programs.sources import CORRECTIONS, LocalSource
 
     speak_warnings()
-    asked: OfPath | OfService
+    asked: LocalSource | RemoteSource
     if where.startswith(("http://", "https://")):
         known = token_in(token)
         if known is None and TOKEN in os.environ:
             known = checked_token(os.environ[TOKEN], TOKEN)
-        asked = OfService(where, known)
+        asked = RemoteSource(where, known)
     else:
-        asked = OfPath(where)
+        asked = LocalSource(where)
     if corrects and CORRECTIONS not in asked.can:
         raise ConfigError(
             f"--allow-corrections: {where} takes none: name the folder of a state, or a service", Exit.USAGE

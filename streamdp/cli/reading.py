@@ -42,10 +42,10 @@ from streamdp.monitor.metrics import PartitionLag
 from streamdp.monitor.stages import Stages
 from streamdp.records import GAP, Raw, Record, Reject
 from streamdp.records.columns import Columns
-from streamdp.records.raws import Raws
+from streamdp.records.raw_batch import RawBatch
 from streamdp.settings import Settings
+from streamdp.settings.io_options import Input, scheme_of
 from streamdp.settings.memory import longest_record
-from streamdp.settings.places import Input, scheme_of
 
 BOOTSTRAP = "localhost:9092"
 COLUMNS = ("csv", "tsv", "ssv")
@@ -331,7 +331,7 @@ class Reader:
                 self._say(f"{flag}: no record so far has a field {name!r}; they have {listed(list(names))}")
         self._named = []
 
-    def times_of(self, raws: Raws) -> Sequence[float | None]:
+    def times_of(self, raws: RawBatch) -> Sequence[float | None]:
         """The event times by which records of a topic are merged; None of one that will be refused.
 
         What was read of one that comes alone, and may go on with the one before, is kept until it is handed
@@ -384,7 +384,7 @@ class Reader:
     def _batch(self, max_records: int, timeout: float) -> Columns:
         self._stages.enter("fetch")
         found = self.source.read(max(1, max_records // self._each), timeout)
-        if isinstance(found, Raws):
+        if isinstance(found, RawBatch):
             self.unfinished = found.unfinished
             self.blank += found.blank
         gaps = [] if self.watched is None else self.watched.gaps()
@@ -398,7 +398,7 @@ class Reader:
             self.passed += sum(gap.records for gap in gaps)
         rejected = [Reject(gap.position, GAP, gap.detail, b"") for gap in gaps]
         if self._texts is not None and len(found) >= FEW and not rejected and not self._decoded:
-            rows = found if isinstance(found, Raws) else Raws.of(found)
+            rows = found if isinstance(found, RawBatch) else RawBatch.of(found)
             if rows:
                 texts = self._texts.read(rows)
                 self._stages.enter("other")

@@ -27,7 +27,7 @@ from streamdp.errors import ConfigError, Exit
 from streamdp.records import Reject
 from streamdp.settings import Settings
 from streamdp.settings.assemble import is_sparse
-from streamdp.settings.places import Input
+from streamdp.settings.io_options import Input
 
 NAMES = re.compile(r"(?:.*\.log|syslog|messages|kern\.log|.*[-_.]log)(?:[.-]\d+)*")
 """Names of logs, rotated or not, without what says that they are packed."""

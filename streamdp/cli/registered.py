@@ -9,8 +9,8 @@ from typing import Any
 from streamdp_connectors.protocol import Sink, SinkRequest, Source, SourceRequest
 
 from streamdp.errors import ConfigError, Exit
+from streamdp.settings.io_options import scheme_of, without_password
 from streamdp.settings.options import nearest
-from streamdp.settings.places import scheme_of, without_password
 
 SOURCES, SINKS = "streamdp.sources", "streamdp.sinks"
 """The groups of entry points. The name of one is the scheme of its addresses."""

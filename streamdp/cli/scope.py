@@ -22,7 +22,7 @@ from streamdp.cli.interrupt import LIMIT, Interrupt
 from streamdp.cli.reading import Client
 from streamdp.cli.writing import default_state, rotation_of, state_of
 from streamdp.errors import Exit, StreamdpError
-from streamdp.settings.places import Input, Outputs, Serving
+from streamdp.settings.io_options import Input, Outputs, Serving
 from streamdp.state.snapshot import snapshots
 
 LOOK = 0.2

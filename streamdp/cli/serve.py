@@ -10,7 +10,7 @@ from collections.abc import Callable, Container, Iterator
 from typing import Any
 
 import msgspec
-from streamdp_connectors.files.resume import Rotation
+from streamdp_connectors.files.checkpoint import Rotation
 from streamdp_connectors.journal.source import JournalSource
 from streamdp_connectors.journal.writer import Journal
 from streamdp_connectors.protocol import FullError
@@ -20,16 +20,16 @@ from streamdp.cli.config import automatic
 from streamdp.cli.consume import Run, run_to_end
 from streamdp.cli.errors import say, speak_warnings, warn
 from streamdp.cli.interrupt import LIMIT, Interrupt
+from streamdp.cli.observers import LivePage, Measured, Observers, RunObserver, checked_token, token_in
 from streamdp.cli.reading import COLUMNS, Reader, format_of
 from streamdp.cli.warm import prepare
-from streamdp.cli.watch import LivePage, Measured, Together, Watch, checked_token, token_in
 from streamdp.encode.encoders import decoder_of
 from streamdp.engine import Engine
 from streamdp.errors import ConfigError, Exit
 from streamdp.records import Answers
 from streamdp.settings import Settings
 from streamdp.settings.alerts import Alerting
-from streamdp.settings.places import NOWHERE, Input, Outputs, Service, Serving
+from streamdp.settings.io_options import NOWHERE, Input, Outputs, Service, Serving
 from streamdp.state.snapshot import Header, headers
 from streamdp.web import is_loopback
 
@@ -48,7 +48,7 @@ class Served(Run):
     hindered: Callable[[str | None], None] = staticmethod(lambda why: None)
     """Hears why nothing can be stored, and None once it can."""
 
-    def open(self, input: Input, watch: Watch) -> Reader:
+    def open(self, input: Input, watch: RunObserver) -> Reader:
         """Open the journal, and read it from its beginning."""
         assert input.file is not None
         self.journal = Journal(input.file)
@@ -84,7 +84,7 @@ class Served(Run):
         super().end(stopped)
 
 
-class DoorWatch(Watch):
+class DoorWatch(RunObserver):
     """Opens the door once the journal has been read again, and hands answers back."""
 
     def __init__(self, within: float, keep: int, live: LivePage, service: Any) -> None:
@@ -96,8 +96,8 @@ class DoorWatch(Watch):
 
     def attach(self, run: Served, outputs: Outputs) -> None:
         """The run is open: records may come as soon as what the journal holds is answered."""
-        from streamdp.serve.door import Door, reader_of
-        from streamdp.serve.stored import Stands, Stored
+        from streamdp.serve.ingest import IngestQueue, reader_of
+        from streamdp.serve.stored import ServiceContext, Stored
 
         assert outputs.store is not None
         assert outputs.state is not None
@@ -108,11 +108,11 @@ class DoorWatch(Watch):
         decoder = decoder_of(run.settings, format_of(run.settings, None))
         self._read = (lambda record: None) if of_text else reader_of(decoder)
         call = self._live.page.hub.call
-        self._door = Door(run.journal, self._read, stored.answers, call, self._within, run.refused.why)
+        self._door = IngestQueue(run.journal, self._read, stored.answers, call, self._within, run.refused.why)
         run.hindered = self._hinder
         self._end = run.journal.records
         self._from = _held(run.source.positions()["line"], run.sinks.store.waiting)
-        self._stands = Stands(self._door, stored, outputs.store, outputs.state, of_text, run.settings)
+        self._stands = ServiceContext(self._door, stored, outputs.store, outputs.state, of_text, run.settings)
         self._run = run  # the last: what else is here is used once there is a run
 
     def ready(self) -> None:
@@ -161,7 +161,7 @@ class DoorWatch(Watch):
 
     def answered(self, answers: Answers, held_back: int) -> None:
         """Hand answers back: they are in the store."""
-        from streamdp.serve.told import answers_of
+        from streamdp.serve.schemas import answers_of
 
         assert self._run is not None
         self._door.answered(answers_of(answers), self._run.source.positions()["line"])
@@ -293,7 +293,7 @@ def serve(
         door = DoorWatch(at.answer_within, keep, live, made[0])
         measured.metrics.conflicts = door.conflicts
         alarm = Alarm(alerting.all, measured.metrics, live.page.site)
-        watch = Together(measured, door, live, alarm)  # clients hear before pages do
+        watch = Observers(measured, door, live, alarm)  # clients hear before pages do
         with contextlib.ExitStack() as ending:
             interrupt = ending.enter_context(Interrupt(limit=LIMIT, resumable=True))
             interrupt.opened = False

@@ -11,13 +11,13 @@ import msgspec
 from streamdp_connectors.protocol import Source, Watched
 
 from streamdp.cli.errors import say
-from streamdp.cli.watch import Watch
+from streamdp.cli.observers import RunObserver
 from streamdp.cli.writing import Sinks
 from streamdp.engine import Engine
 from streamdp.errors import Exit
 from streamdp.settings import Settings
+from streamdp.settings.io_options import NOWHERE, Outputs
 from streamdp.settings.load import model_settings, resumed
-from streamdp.settings.places import NOWHERE, Outputs
 from streamdp.state.claim import LOOK, Claim, Standby
 from streamdp.state.kept_rows import kept_rows
 from streamdp.state.snapshot import Header, SnapshotError, StateFolder
@@ -37,7 +37,7 @@ class Snapshots:
         settings: Settings,
         modes: dict[str, bool],
         waiting: Callable[[], object],
-        watch: Watch,
+        watch: RunObserver,
         saved: int,
     ) -> None:
         self.saved = saved
@@ -142,7 +142,7 @@ def with_modes(modes: dict[str, bool]) -> str:
     return "with " + " and ".join(chosen) if chosen else "without --final-only and --events"
 
 
-def wait_for_turn(state: str, patience: float, waits: bool, watch: Watch) -> Claim:
+def wait_for_turn(state: str, patience: float, waits: bool, watch: RunObserver) -> Claim:
     """The folder ``state``, as soon as no other process runs with it. Raises SnapshotError (73).
 
     Unless it ``waits`` it only finds out whether another one lives, and is refused if so. A signal ends the

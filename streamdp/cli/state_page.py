@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 from streamdp.cli.board import EVERY
 from streamdp.cli.config import automatic
+from streamdp.cli.observers import open_page
 from streamdp.cli.show import as_it_ended, open_state
-from streamdp.cli.watch import open_page
 from streamdp.engine import Engine
 from streamdp.errors import ConfigError, Exit
 from streamdp.reports.source import append_correction
-from streamdp.settings.places import Serving
+from streamdp.settings.io_options import Serving
 from streamdp.settings.schema import Classes
 from streamdp.state.corrections import Correction
 from streamdp.state.snapshot import written_at

@@ -33,7 +33,7 @@ from streamdp.offline.problem import Collection
 from streamdp.offline.refine import refine
 from streamdp.records import FieldNames, Value
 from streamdp.records.columns import Columns
-from streamdp.records.raws import Raws
+from streamdp.records.raw_batch import RawBatch
 from streamdp.settings import Settings
 from streamdp.settings.assemble import LONG, is_sparse, records_for_all
 
@@ -155,8 +155,8 @@ def _part(settings: Settings) -> None:
                 pass
 
 
-def _raws(lines: list[bytes]) -> Raws:
-    raws = Raws({"file": ""}, ("line",))
+def _raws(lines: list[bytes]) -> RawBatch:
+    raws = RawBatch({"file": ""}, ("line",))
     raws.data, raws.places, raws.arrivals = lines, list(range(len(lines))), [0.0] * len(lines)
     return raws
 

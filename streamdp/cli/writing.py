@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import msgspec
-from streamdp_connectors.files.resume import Left, Rotation
+from streamdp_connectors.files.checkpoint import FileCheckpoint, Rotation
 from streamdp_connectors.files.sink import FileSink, RejectSink
 from streamdp_connectors.kafka.delivery import Delivery
 from streamdp_connectors.kafka.sink import KafkaRejects, KafkaSink, check_stored
@@ -28,7 +28,7 @@ from streamdp.errors import ConfigError, Exit
 from streamdp.records import GAP, Answers, Reject
 from streamdp.records.columns import Columns
 from streamdp.settings import Settings
-from streamdp.settings.places import NOWHERE, Input, Outputs, scheme_of, without_password
+from streamdp.settings.io_options import NOWHERE, Input, Outputs, scheme_of, without_password
 from streamdp.state import claim
 from streamdp.state.snapshot import SUFFIX, Header, SnapshotError
 
@@ -154,7 +154,7 @@ def _refuse_in_state(option: str, path: str, state: str) -> None:
 
 
 _CHECKS: dict[str, Callable[[Mapping[str, Any]], object]] = {
-    "file": Left.of,
+    "file": FileCheckpoint.of,
     "topic": check_stored,
     "store": StoreLeft.of,
 }

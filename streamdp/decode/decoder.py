@@ -11,7 +11,7 @@ from streamdp.decode.log import Line, LogLines
 from streamdp.decode.objects import CategoryObjects, Objects
 from streamdp.decode.otlp import LogRecords
 from streamdp.records import JOINED, FieldNames, Raw, Record, Reject
-from streamdp.records.raws import Raws
+from streamdp.records.raw_batch import RawBatch
 
 Format = Literal["jsonl", "csv", "tsv", "ssv", "text", "log", "otlp"]
 """How a record is written: an object, cells between commas, tabs or semicolons, a text, a log's line; or with
@@ -142,7 +142,7 @@ class Decoder:
             time = raw.time
         return Record(value, raw.position, time, identity, raw.arrival, keep, data)
 
-    def parts(self, raws: Raws) -> list[Parts | Reject]:
+    def parts(self, raws: RawBatch) -> list[Parts | Reject]:
         """What the events hold, or why each is refused: as :meth:`decode`, without an object for each."""
         found: list[Parts | Reject] = []
         read, topic, refused = self._read, "topic" in raws.fixed, raws.refused
@@ -155,7 +155,7 @@ class Decoder:
                 found.append(reject)
         return found
 
-    def rows(self, raws: Raws) -> Rows | None:
+    def rows(self, raws: RawBatch) -> Rows | None:
         """Rows of a table of numbers, side by side; None where an event is another, or is refused."""
         if self._columns is None or raws.refused or max(map(len, raws.data), default=0) > self.max_bytes:
             return None

@@ -13,7 +13,7 @@ from streamdp.decode.log_traces import NEAR
 from streamdp.decode.texts import columns_of, places_of
 from streamdp.records import JOINED, Raw, Record, Reject
 from streamdp.records.columns import Columns
-from streamdp.records.raws import Raws
+from streamdp.records.raw_batch import RawBatch
 
 SHOWN = 3
 """Lines that continue others which are kept to be shown."""
@@ -38,8 +38,8 @@ class LogReader:
 
     def read(self, found: Sequence[Raw], *, together: bool) -> Columns:
         """The records that lines hold, and what is refused; ``together`` lets them be side by side."""
-        raws = Raws.of(found) if together and not isinstance(found, Raws) else found
-        if together and isinstance(raws, Raws) and len(raws):
+        raws = RawBatch.of(found) if together and not isinstance(found, RawBatch) else found
+        if together and isinstance(raws, RawBatch) and len(raws):
             places = _partitions(raws)
             if len(places) == 1:
                 return self._together(raws, places.pop())
@@ -62,7 +62,7 @@ class LogReader:
                 self.shown.append(raw)
         return [(number, record) for record in records]
 
-    def _together(self, raws: Raws, place: object) -> Columns:
+    def _together(self, raws: RawBatch, place: object) -> Columns:
         """What lines from one place say: of ordinary ones at once, of the others one by one."""
         log, found = self._log, list[tuple[int, Parts | Reject]]()
         kept = dict[tuple[str | None, ...], dict[str, Any] | None]()
@@ -96,14 +96,14 @@ class LogReader:
         self._pass_over(found, len(raws) - first, place)
         return columns_of(found, raws, self._keep)
 
-    def _readable(self, raws: Raws) -> Sequence[bytes]:
+    def _readable(self, raws: RawBatch) -> Sequence[bytes]:
         """The lines; one that was refused, or is too long, as one that is not ordinary."""
         most, refused = self._decoder.max_bytes, raws.refused
         if not refused and max(map(len, raws.data)) <= most:
             return raws.data
         return [b"{" if i in refused or len(line) > most else line for i, line in enumerate(raws.data)]
 
-    def _arrivals(self, raws: Raws) -> Sequence[float]:
+    def _arrivals(self, raws: RawBatch) -> Sequence[float]:
         """The times that say of which years lines are."""
         known, written = self._log.years.get(raws.fixed.get("file", "")), self._log.written
         if not known or (written is not None and written.has_year):
@@ -126,7 +126,7 @@ def _parts_of(read: tuple[int, Record | Reject]) -> tuple[int, Parts | Reject]:
     return number, (record.value, record.time, record.id, record.keep)
 
 
-def _partitions(raws: Raws) -> set[int | None]:
+def _partitions(raws: RawBatch) -> set[int | None]:
     """Which partitions the lines are from; None is that of a file."""
     if "partition" not in raws.counted:
         return {raws.fixed.get("partition")}

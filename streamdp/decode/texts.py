@@ -21,7 +21,7 @@ from streamdp.records.columns import (
     spans_of,
     values_of,
 )
-from streamdp.records.raws import Raws
+from streamdp.records.raw_batch import RawBatch
 
 FEW = 16
 """Events side by side that are worth it; fewer are answered sooner as records."""
@@ -34,7 +34,7 @@ class TextReader:
         self._decoder = decoder
         self._keep = decoder.fields.keep
 
-    def read(self, raws: Raws) -> Columns:
+    def read(self, raws: RawBatch) -> Columns:
         """What the events hold."""
         rows = self._decoder.rows(raws)
         if rows is not None:
@@ -46,7 +46,7 @@ class TextReader:
                 return Columns(columns, raws, numbers, self._keep, features=rows.features)
         return columns_of(enumerate(self._decoder.parts(raws)), raws, self._keep)
 
-    def times(self, raws: Raws, ahead: float) -> list[float | None]:
+    def times(self, raws: RawBatch, ahead: float) -> list[float | None]:
         """The times of the events; None of one that is refused, or so many seconds ahead of its arrival."""
         found, times = self.read(raws), np.full(len(raws), np.nan)
         times[found.numbers] = found.columns.times
@@ -55,7 +55,7 @@ class TextReader:
         return [time if there else None for time, there in zip(times.tolist(), known.tolist(), strict=True)]
 
 
-def with_stamps(times: np.ndarray, raws: Raws, which: np.ndarray) -> np.ndarray:
+def with_stamps(times: np.ndarray, raws: RawBatch, which: np.ndarray) -> np.ndarray:
     """Times of some events; of those without one the source's own."""
     if not raws.times:
         return times
@@ -63,12 +63,12 @@ def with_stamps(times: np.ndarray, raws: Raws, which: np.ndarray) -> np.ndarray:
     return np.where(np.isnan(times), stamps, times)
 
 
-def places_of(raws: Raws) -> np.ndarray:
+def places_of(raws: RawBatch) -> np.ndarray:
     """The numbers in the positions, shape (n, numbers)."""
     return np.array(raws.places, np.int64).reshape(len(raws), len(raws.counted))
 
 
-def columns_of(found: Iterable[tuple[int, Parts | Reject]], raws: Raws, keep: tuple[str, ...]) -> Columns:
+def columns_of(found: Iterable[tuple[int, Parts | Reject]], raws: RawBatch, keep: tuple[str, ...]) -> Columns:
     """What was read of events, with their numbers, side by side."""
     refused: list[tuple[int, Reject]] = []
     which: list[int] = []
@@ -100,7 +100,7 @@ def columns_of(found: Iterable[tuple[int, Parts | Reject]], raws: Raws, keep: tu
 
 def _columns(
     values: Values,
-    raws: Raws,
+    raws: RawBatch,
     numbers: np.ndarray,
     times: np.ndarray,
     ids: Sequence[Any],
@@ -116,7 +116,7 @@ def _columns(
     return Arrays(data, letters, ends, times, named[:, None], fields, places_of(raws)[numbers], vectors)
 
 
-def _record(parts: Parts, raws: Raws, i: int) -> Record:
+def _record(parts: Parts, raws: RawBatch, i: int) -> Record:
     value, time, name, keep = parts
     at = raws.times.get(i) if time is None else time
     return Record(value, raws.position(i), at, name, raws.arrivals[i], keep, raws.data[i])

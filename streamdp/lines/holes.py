@@ -9,7 +9,7 @@ from itertools import pairwise
 import msgspec
 import numpy as np
 
-from streamdp.lines.closing import CLASSES, classes_of
+from streamdp.lines.closed_places import CLASSES, classes_of
 from streamdp.lines.history import Around, History
 from streamdp.lines.shown import NUMBERS, kind_of, mask_of, shown_hole
 from streamdp.lines.state import State, roots

@@ -9,7 +9,7 @@ import numpy as np
 
 from streamdp.lines.automaton import FILLED, MASKED
 from streamdp.lines.base import KIND_OF
-from streamdp.lines.closing import SHUT, unshut
+from streamdp.lines.closed_places import SHUT, unshut
 from streamdp.lines.masks import NO_MASKS, Masks
 from streamdp.lines.scan import MOST, mark_line
 from streamdp.lines.state import NUMBER, State

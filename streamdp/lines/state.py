@@ -24,7 +24,7 @@ from streamdp.kernels.rows import (
     row_type,
     rows,
 )
-from streamdp.lines.closing import Closing
+from streamdp.lines.closed_places import Closing
 from streamdp.lines.scan import MOST
 
 FREE = -1

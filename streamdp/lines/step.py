@@ -18,7 +18,7 @@ from streamdp.lines.base import (
     valued,
     wordy,
 )
-from streamdp.lines.closing import close_places
+from streamdp.lines.closed_places import close_places
 from streamdp.lines.forget import is_full
 from streamdp.lines.merge import best_merge, current, unite, values_of
 from streamdp.lines.relate import enter, label_of, one_label, relate

@@ -10,7 +10,7 @@ import numpy as np
 from streamdp.kernels.jit import Bound
 from streamdp.kernels.rows import made, new_counters, new_rows, row_type
 from streamdp.lines.base import USUAL, Bounds, Terms
-from streamdp.lines.closing import Rule, closing_of
+from streamdp.lines.closed_places import Rule, closing_of
 from streamdp.lines.facts import follow
 from streamdp.lines.forget import forget, retire
 from streamdp.lines.history import History

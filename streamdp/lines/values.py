@@ -15,7 +15,7 @@ import numpy as np
 from streamdp.kernels.jit import kernel
 from streamdp.kernels.rows import Counters, ints, made, of, one, row_type, rows
 from streamdp.lines.base import is_shut
-from streamdp.lines.closing import BEGIN, END, FIRST, LAST, find_spans
+from streamdp.lines.closed_places import BEGIN, END, FIRST, LAST, find_spans
 from streamdp.lines.merge import current
 from streamdp.lines.scan import MOST, closed, code_of, fold_line
 from streamdp.lines.state import Lines, Scratch, State, Table, has_room, look_up, new_table, put

@@ -17,7 +17,7 @@ from typing import Any
 
 from streamdp.errors import Exit, StreamdpError
 from streamdp.monitor.metrics import Metrics
-from streamdp.web import PATIENCE, Crowd, Hosts, is_loopback
+from streamdp.web import PATIENCE, ConnectionLimiter, Hosts, is_loopback
 
 _log = logging.getLogger(__name__)
 
@@ -142,7 +142,7 @@ class _Server(ThreadingHTTPServer):
     def __init__(self, health: HealthServer, host: str, port: int) -> None:
         self.health = health
         self._hosts = Hosts(host) if is_loopback(host) else None
-        self._crowd: Crowd[socket.socket] = Crowd(MOST, EACH, lambda one: True)
+        self._crowd: ConnectionLimiter[socket.socket] = ConnectionLimiter(MOST, EACH, lambda one: True)
         self._ends: dict[socket.socket, float] = {}
         self._lock = threading.Lock()
         if ":" in host:

@@ -14,7 +14,7 @@ from starlette.responses import Response
 from streamdp.errors import Exit
 from streamdp.page.errors import AskError, Asks, allow, as_json, integer, json_of, kind_of
 from streamdp.page.guard import Allowance
-from streamdp.state.corrections import CorrectionError, CorrectionsFile, Noted, Wanted
+from streamdp.state.corrections import CorrectionEntry, CorrectionError, CorrectionRequest, CorrectionsFile
 
 TAKEN = 20.0, 2.0
 """Corrections that are taken at once, and in a second in the long run."""
@@ -51,7 +51,7 @@ class Correcting:
         if self._api.view.give is None:
             raise AskError(403, CLOSED)
         wanted, large = 'send {"what": "...", "stories": [...]}', "a correction that long is none"
-        asked = await json_of(request, Wanted, wanted, self._of_page, large)
+        asked = await json_of(request, CorrectionRequest, wanted, self._of_page, large)
         return as_json(_encode(row_of(await self._given(asked, "page", 400))))
 
     async def list(self, request: Request) -> Response:
@@ -64,12 +64,14 @@ class Correcting:
         if kind_of(request) != "application/json":
             raise AskError(415, 'send JSON: {"what": "rename", "stories": [7], "title": "..."}')
         try:
-            sent = msgspec.json.decode(body, type=Wanted)
+            sent = msgspec.json.decode(body, type=CorrectionRequest)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise AskError(400, f"this is no correction: {error}") from None
         return as_json(_encode(await self._given(sent, "", 422, self._of_programs)))
 
-    async def _given(self, sent: Wanted, who: str, wrong: int, allowance: Allowance | None = None) -> Noted:
+    async def _given(
+        self, sent: CorrectionRequest, who: str, wrong: int, allowance: Allowance | None = None
+    ) -> CorrectionEntry:
         """What the stream makes of a correction: with its number, and where it was applied."""
         try:
             correction = sent.correction(who)
@@ -86,7 +88,7 @@ class Correcting:
             if error.exit_code != Exit.USAGE:
                 raise _unusable(error) from None
             raise AskError(409, error.message) from None
-        return Noted.of(made, await self._ask(lambda file: file.marks.get(made.number)))
+        return CorrectionEntry.of(made, await self._ask(lambda file: file.marks.get(made.number)))
 
     async def _ask(self, question: Callable[[CorrectionsFile], Answered]) -> Answered:
         """Ask what the file holds by now; nothing without a state."""
@@ -112,7 +114,7 @@ def _unusable(error: CorrectionError) -> AskError:
     return AskError(507 if full else 503, error.message, 5.0)
 
 
-def row_of(noted: Noted) -> dict[str, Any]:
+def row_of(noted: CorrectionEntry) -> dict[str, Any]:
     """A correction as pages get it."""
     few = {"ids": noted.ids[:20], "seqs": noted.seqs[:20], "told": str(noted)}
     return {**msgspec.to_builtins(noted), **few}

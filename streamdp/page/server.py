@@ -22,7 +22,7 @@ from streamdp.page.api import Api
 from streamdp.page.guard import Allowance, Guard
 from streamdp.page.hub import Hub, Questions
 from streamdp.page.view import View
-from streamdp.web import PAGE, PATIENCE, Crowd, Limits, is_loopback
+from streamdp.web import PAGE, PATIENCE, ConnectionLimiter, Limits, is_loopback
 
 ANSWER = 90.0
 """Seconds that an answer may take, reading it included, unless it is a stream."""
@@ -40,7 +40,9 @@ class Connections:
 
     def __init__(self, limits: Limits = PAGE) -> None:
         self.patience, self.answer = PATIENCE, ANSWER
-        self.crowd: Crowd[Connection] = Crowd(limits.connections, limits.each, lambda one: one.idle)
+        self.crowd: ConnectionLimiter[Connection] = ConnectionLimiter(
+            limits.connections, limits.each, lambda one: one.idle
+        )
         self.cut = 0
         """How many were cut."""
 

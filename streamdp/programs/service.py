@@ -12,15 +12,15 @@ import msgspec
 
 from streamdp.errors import Exit
 from streamdp.page.changed import ChangeList
-from streamdp.programs.asked import CHANGES, CORRECTIONS, WHERE, AskedError, OfPath
-from streamdp.serve.told import (
+from streamdp.programs.sources import CHANGES, CORRECTIONS, WHERE, AskedError, LocalSource
+from streamdp.serve.schemas import (
+    ErrorBody,
     RecordList,
     StoryList,
     Text,
     Where,
-    Wrong,
 )
-from streamdp.state.corrections import CorrectionList, Noted, Wanted
+from streamdp.state.corrections import CorrectionEntry, CorrectionList, CorrectionRequest
 from streamdp.story.orders import Sort
 from streamdp.story.story import Story
 
@@ -33,7 +33,7 @@ MOST = 64 << 20
 Told = TypeVar("Told")
 
 
-class OfService:
+class RemoteSource:
     """A service at an address, ``http://`` or ``https://``. Raises AskedError where none is."""
 
     can = frozenset((WHERE, CHANGES, CORRECTIONS))
@@ -87,12 +87,12 @@ class OfService:
         """Corrections by hand."""
         return self._ask(f"/v1/corrections?{_query(after=after, limit=most)}", CorrectionList)
 
-    def correct(self, wanted: Wanted) -> Noted:
+    def correct(self, wanted: CorrectionRequest) -> CorrectionEntry:
         """Take one more."""
-        return self._ask("/v1/corrections", Noted, wanted)
+        return self._ask("/v1/corrections", CorrectionEntry, wanted)
 
 
-Asked: TypeAlias = OfPath | OfService
+Asked: TypeAlias = LocalSource | RemoteSource
 """What answers questions about a stream."""
 
 
@@ -103,6 +103,6 @@ def _query(**given: object) -> str:
 def _why(error: urllib.error.HTTPError) -> str:
     """What a refusal says."""
     try:
-        return msgspec.json.decode(error.read(10_000), type=Wrong).error
+        return msgspec.json.decode(error.read(10_000), type=ErrorBody).error
     except (msgspec.DecodeError, UnicodeDecodeError, OSError):
         return str(error.reason)

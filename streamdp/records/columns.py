@@ -10,7 +10,7 @@ import msgspec
 import numpy as np
 
 from streamdp.records import Position, Record, Reject
-from streamdp.records.raws import Raws
+from streamdp.records.raw_batch import RawBatch
 
 LARGEST = 8e9
 """Below it, six decimals of a double can be told apart."""
@@ -78,7 +78,7 @@ class Columns(Sequence[Record]):
     def __init__(
         self,
         columns: Arrays,
-        raws: Raws | None,
+        raws: RawBatch | None,
         numbers: np.ndarray,
         keep: tuple[str, ...],
         refused: Sequence[tuple[int, Reject]] = (),
@@ -157,7 +157,7 @@ class Columns(Sequence[Record]):
         return found
 
     @property
-    def source(self) -> Raws:
+    def source(self) -> RawBatch:
         """The events that records are of which no objects came."""
         assert self.raws is not None
         return self.raws

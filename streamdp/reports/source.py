@@ -26,7 +26,7 @@ from streamdp.state.snapshot import MAGIC, Header, SnapshotError, newest, newest
 from streamdp.story.answers import AnsweredStories, StoriesError, holds
 from streamdp.story.gather import with_records
 from streamdp.story.story import Stories, StoryRecord
-from streamdp.streams.told import record_of
+from streamdp.streams.reporting import record_of
 
 _log = logging.getLogger("streamdp")
 

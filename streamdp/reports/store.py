@@ -16,11 +16,11 @@ import numpy as np
 from streamdp.errors import Exit
 from streamdp.records import ClusterSummary
 from streamdp.records.stored import VERSION, read_only, version_of
-from streamdp.story.answers import StoriesError, stated_of
+from streamdp.story.answers import StoriesError, statistics_of
 from streamdp.story.clock import Clock
 from streamdp.story.doubts import LATEST, doubts
 from streamdp.story.gather import RECORDS, Kin, Known, stories_of, with_records
-from streamdp.story.stated import Stated
+from streamdp.story.statistics import Statistics
 from streamdp.story.story import Stories, StoryRecord
 from streamdp.story.titles import short
 
@@ -97,14 +97,16 @@ class StoreStories:
         ]
         warnings = [] if closed or templates else self._doubts()
         kind = "lines" if templates else None
-        stated = None if closed or templates else partial(self._stated, {row[0]: row[1] for row in rows})
-        return Stories(made, clock, records, kind=kind, warnings=warnings, stated=stated)
+        statistics = (
+            None if closed or templates else partial(self._statistics, {row[0]: row[1] for row in rows})
+        )
+        return Stories(made, clock, records, kind=kind, warnings=warnings, statistics=statistics)
 
-    def _stated(self, sizes: dict[int, int]) -> Stated | None:
+    def _statistics(self, sizes: dict[int, int]) -> Statistics | None:
         query = "SELECT label, text FROM records WHERE text IS NOT NULL ORDER BY seq DESC LIMIT ?"
         with self._sound():
             texts = self._store.execute(query, (READ,))
-            return stated_of(sizes, ((label, text) for label, text in texts if label in sizes))
+            return statistics_of(sizes, ((label, text) for label, text in texts if label in sizes))
 
     def _doubts(self) -> list[str]:
         query = "SELECT label, revision > 0 FROM records ORDER BY seq DESC LIMIT ?"

@@ -19,8 +19,8 @@ from streamdp.reports.store import StoreStories
 from streamdp.serve.bodies import Shape, Uploads, records_of
 from streamdp.serve.logs import Logs, one_by_one
 from streamdp.serve.openapi import document
-from streamdp.serve.stored import Stands, Stored
-from streamdp.serve.told import Answer, RecordList, StoryList, Where
+from streamdp.serve.schemas import Answer, RecordList, StoryList, Where
+from streamdp.serve.stored import ServiceContext, Stored
 from streamdp.settings.memory import longest_record
 from streamdp.story.orders import Sort
 from streamdp.story.story import Stories, Story
@@ -61,7 +61,7 @@ class Service:
 
     def __init__(self, page: Api, health: Health, drop: Callable[[Any], None]) -> None:
         self._page, self._health, self._drop = page, health, drop
-        self.stands: Stands | None = None
+        self.stands: ServiceContext | None = None
         self._stories: dict[bool, Gathered] = {}
         self._gathering = asyncio.Lock()
         self._happened = asyncio.Event()
@@ -95,7 +95,7 @@ class Service:
         for path in {**gets, **posts}:
             yield _route(path, gets.get(path), posts.get(path))
 
-    def _open(self) -> Stands:
+    def _open(self) -> ServiceContext:
         if self.stands is None:
             raise AskError(503, "the service begins: ask again in a moment", 1.0)
         return self.stands

@@ -14,8 +14,8 @@ from streamdp.decode.otlp import LogRecords, Piece, pieces
 from streamdp.page.errors import AskError, headers_of, kind_of
 from streamdp.serve.bodies import MOST, Shape, Uploads, too_many
 from streamdp.serve.otlp import FORMS, JSON, Form
-from streamdp.serve.stored import Stands
-from streamdp.serve.told import Answer
+from streamdp.serve.schemas import Answer
+from streamdp.serve.stored import ServiceContext
 from streamdp.settings import Settings
 from streamdp.settings.memory import longest_record
 
@@ -31,7 +31,7 @@ _encode = msgspec.json.Encoder().encode
 class Logs:
     """Answers to ``/v1/logs``: ``stands`` gives what the service stands on, ``uploads`` takes bodies."""
 
-    def __init__(self, stands: Callable[[], Stands], uploads: Uploads) -> None:
+    def __init__(self, stands: Callable[[], ServiceContext], uploads: Uploads) -> None:
         self._stands, self._uploads = stands, uploads
 
     async def take(self, request: Request) -> Response:

@@ -11,15 +11,15 @@ import msgspec
 
 from streamdp._version import __version__
 from streamdp.page.changed import ChangeList
-from streamdp.serve.told import (
+from streamdp.serve.schemas import (
     Answer,
+    ErrorBody,
     RecordList,
     StoryList,
     Text,
     Where,
-    Wrong,
 )
-from streamdp.state.corrections import CorrectionList, Noted, Wanted
+from streamdp.state.corrections import CorrectionEntry, CorrectionList, CorrectionRequest
 from streamdp.story.orders import Sort
 from streamdp.story.story import Story
 
@@ -37,7 +37,7 @@ class Operation(NamedTuple):
     refusals: tuple[int, ...]
     parameters: Mapping[str, dict[str, Any]] = MappingProxyType({})
     takes: Mapping[str, Any] = MappingProxyType({})
-    wrong: Any = Wrong
+    wrong: Any = ErrorBody
     also: tuple[int, ...] = ()
     """Further statuses with the same answers."""
 
@@ -153,9 +153,9 @@ OPERATIONS = (
         "/v1/corrections",
         "post",
         "Correct the stories by hand; 422 where that says nothing, 409 where it cannot be",
-        {JSON: Noted},
+        {JSON: CorrectionEntry},
         (400, 409, 413, 415, 422, 429, 503, 507),
-        takes={JSON: Wanted},
+        takes={JSON: CorrectionRequest},
     ),
     Operation("/v1/openapi.json", "get", "Show this document", {JSON: {"type": "object"}}, ()),
 )
@@ -164,7 +164,7 @@ OPERATIONS = (
 @cache
 def document() -> dict[str, Any]:
     """The document."""
-    types = [Wrong, *_types()]
+    types = [ErrorBody, *_types()]
     schemas, components = msgspec.json.schema_components(types, ref_template="#/components/schemas/{name}")
     known = dict(zip(map(str, types), schemas, strict=True))
     paths: dict[str, dict[str, Any]] = {}

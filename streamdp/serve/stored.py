@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 from streamdp.records.stored import read_only
 from streamdp.reports.store import RECORD, record_of
-from streamdp.serve.door import Door, Named
-from streamdp.serve.told import Answer
+from streamdp.serve.ingest import IngestQueue, Named
+from streamdp.serve.schemas import Answer
 from streamdp.settings import Settings
 from streamdp.story.story import StoryRecord
 
@@ -64,12 +64,12 @@ class Stored:
         self._store.close()
 
 
-class Stands(NamedTuple):
+class ServiceContext(NamedTuple):
     """The door; answers of the store; where store and state are; whether records are lines of text; how they
     are read.
     """
 
-    door: Door
+    door: IngestQueue
     stored: Stored
     store: str
     state: str

@@ -14,8 +14,8 @@ import msgspec
 
 from streamdp.errors import ConfigError, Exit, foreseen
 from streamdp.settings.alerts import TABLES, Alerting, alerts_of
+from streamdp.settings.io_options import Input, Outputs, Serving
 from streamdp.settings.options import AUTO, RENAMED, Option, nearest, options_of
-from streamdp.settings.places import Input, Outputs, Serving
 from streamdp.settings.schema import Classes, Settings, setting_fields
 
 CONFIG_FILE = "streamdp.toml"

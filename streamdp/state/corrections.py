@@ -61,7 +61,9 @@ class CorrectionError(StreamdpError):
     """
 
 
-class Wanted(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+class CorrectionRequest(
+    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True
+):
     """A correction that somebody wants: what each names is said in docs/stories.md."""
 
     what: What
@@ -80,7 +82,9 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forb
         return Correction(**msgspec.structs.asdict(self) | {"who": self.who or who}, when=made)
 
 
-class Correction(Wanted, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+class Correction(
+    CorrectionRequest, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True
+):
     """What somebody says of stories.
 
     Parameters
@@ -164,13 +168,13 @@ class Correction(Wanted, frozen=True, kw_only=True, omit_defaults=True, forbid_u
         return " ".join([self.what, *named, *([self.title] if self.title else [])])
 
 
-class Noted(Correction, frozen=True, omit_defaults=False):
+class CorrectionEntry(Correction, frozen=True, omit_defaults=False):
     """A correction; ``at`` is how many records came before it, null where it was not applied yet."""
 
     at: int | None = None
 
     @classmethod
-    def of(cls, correction: Correction, at: int | None = None) -> Noted:
+    def of(cls, correction: Correction, at: int | None = None) -> CorrectionEntry:
         """A correction, with where it was applied."""
         return cls(**msgspec.structs.asdict(correction), at=at)
 
@@ -178,7 +182,7 @@ class Noted(Correction, frozen=True, omit_defaults=False):
 class CorrectionList(msgspec.Struct, frozen=True):
     """Some corrections, in order; ``next`` is what ``after`` is for the rest, null where there is none."""
 
-    corrections: list[Noted]
+    corrections: list[CorrectionEntry]
     next: int | None
 
 
@@ -236,7 +240,7 @@ class CorrectionsFile:
     def noted(self, after: int, most: int) -> CorrectionList:
         """Some of those after a number, with where each was applied."""
         left = [each for each in self.corrections if each.number > after]
-        found = [Noted.of(each, self.marks.get(each.number)) for each in left[:most]]
+        found = [CorrectionEntry.of(each, self.marks.get(each.number)) for each in left[:most]]
         return CorrectionList(found, found[-1].number if len(left) > most else None)
 
     def _look(self) -> object:

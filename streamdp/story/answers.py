@@ -19,7 +19,7 @@ from streamdp.records import ClusterSummary
 from streamdp.story.clock import Clock
 from streamdp.story.doubts import LATEST, doubts
 from streamdp.story.gather import RECORDS, Known, figures_of, stories_of, with_records
-from streamdp.story.stated import Stated
+from streamdp.story.statistics import Statistics
 from streamdp.story.story import Stories, StoryRecord
 from streamdp.story.titles import short
 from streamdp.story.words import Bag, Base, Elsewhere, keywords, typicality
@@ -90,12 +90,12 @@ class AnsweredStories:
             len(rows),
             kind="lines" if self._templates else None,
             warnings=[] if self._templates else list(doubts(labels[-LATEST:], self._revised, None)),
-            stated=None if self._templates else partial(self._stated, clusters),
+            statistics=None if self._templates else partial(self._statistics, clusters),
         )
 
-    def _stated(self, clusters: Sequence[ClusterSummary]) -> Stated | None:
+    def _statistics(self, clusters: Sequence[ClusterSummary]) -> Statistics | None:
         texts = ((answer.cluster, self._texts[seq]) for seq, answer in sorted(self._newest.items()))
-        return stated_of({cluster.cluster: cluster.size for cluster in clusters}, texts)
+        return statistics_of({cluster.cluster: cluster.size for cluster in clusters}, texts)
 
     @property
     def _revised(self) -> float:
@@ -171,7 +171,7 @@ def _text_field(kept: Iterable[Mapping[str, Any]]) -> str | None:
     return max(spoken, key=lambda name: spoken[name], default=None)
 
 
-def stated_of(sizes: Mapping[int, int], texts: Iterable[tuple[int, str]]) -> Stated | None:
+def statistics_of(sizes: Mapping[int, int], texts: Iterable[tuple[int, str]]) -> Statistics | None:
     """What themes of texts are made of; None where no text is known.
 
     Parameters
@@ -190,7 +190,7 @@ def stated_of(sizes: Mapping[int, int], texts: Iterable[tuple[int, str]]) -> Sta
         return None
     bags = [Bag.of(np.array([*own], np.int64), np.array([*own.values()], np.int64)) for own in known.values()]
     numbers = [sizes[label] for label in known]
-    return Stated([*known], numbers, HierarchicalPitmanYor(), CONCENTRATION, bags)
+    return Statistics([*known], numbers, HierarchicalPitmanYor(), CONCENTRATION, bags)
 
 
 def holds(text: str, words: Iterable[str]) -> bool:

@@ -19,7 +19,7 @@ from streamdp.likelihoods.vectors import leave_out
 from streamdp.records import RENAMED, TITLED, Event
 from streamdp.state.retained import Retained
 from streamdp.story.memory import Memory
-from streamdp.story.stated import Stated
+from streamdp.story.statistics import Statistics
 from streamdp.story.titles import Titles
 from streamdp.story.words import Bag, Base, Elsewhere, keywords, typicality
 
@@ -70,7 +70,7 @@ def keywords_of(search: BeamSearch, words: Sequence[str | None] | None) -> dict[
     }
 
 
-def stated_of(search: BeamSearch) -> Stated | None:
+def statistics_of(search: BeamSearch) -> Statistics | None:
     """The statistics of the live clusters; None where they do not determine their marginal likelihood."""
     family, slots = search.likelihood, search.head_slots()
     concentration = float(getattr(search.model.prior, "concentration", 1.0))
@@ -81,9 +81,9 @@ def stated_of(search: BeamSearch) -> Stated | None:
         return None
     rows = None if family.vector is None else search.state.clusters.rows.block[slots]
     if family.bag is None:
-        return Stated(labels, sizes, family, concentration, rows=rows)
+        return Statistics(labels, sizes, family, concentration, rows=rows)
     bags, base = [bag_of(search, slot) for slot in slots.tolist()], family.bag.measure(search.words.learned)
-    return Stated(labels, sizes, family, concentration, bags, rows, base)
+    return Statistics(labels, sizes, family, concentration, bags, rows, base)
 
 
 def follow_themes(memory: Memory, search: BeamSearch, wanted: int, *, last: bool) -> None:
@@ -91,7 +91,7 @@ def follow_themes(memory: Memory, search: BeamSearch, wanted: int, *, last: bool
     early = search.seq < THEMES_EVERY
     if wanted and (last or early or search.seq % THEMES_EVERY == 0):
         anew = not last and not early and search.seq // THEMES_EVERY % ANEW == 0
-        memory.look_at_themes(stated_of(search), wanted, anew=anew)
+        memory.look_at_themes(statistics_of(search), wanted, anew=anew)
 
 
 class _Labels:

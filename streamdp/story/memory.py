@@ -9,7 +9,7 @@ from typing import Any
 from streamdp.kernels.sound import require
 from streamdp.records import Event
 from streamdp.story.gather import RELATED, Kin
-from streamdp.story.stated import MOST, Stated
+from streamdp.story.statistics import MOST, Statistics
 from streamdp.story.titles import Titles
 
 
@@ -35,12 +35,12 @@ class Memory:
         into = (kin.other for kin in reversed(self.kin) if kin[:2] == ("merged", label))
         return next(into, None)
 
-    def look_at_themes(self, stated: Stated | None, wanted: int, *, anew: bool) -> None:
+    def look_at_themes(self, statistics: Statistics | None, wanted: int, *, anew: bool) -> None:
         """Bring so many themes up to date, or make them anew; numbers stay."""
-        if stated is not None:
+        if statistics is not None:
             from streamdp.story.themes import themes_of  # which needs kernels
 
-            self.themes = themes_of(stated, wanted, self.themes, anew=anew)
+            self.themes = themes_of(statistics, wanted, self.themes, anew=anew)
 
     def dump(self) -> dict[str, Any]:
         """All of it, as plain values."""

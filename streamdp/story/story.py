@@ -16,7 +16,7 @@ from streamdp.story.clock import Clock
 from streamdp.story.orders import ORDERS, Sort
 
 if TYPE_CHECKING:
-    from streamdp.story.stated import Stated
+    from streamdp.story.statistics import Statistics
 
 Trend = Literal["new", "growing", "steady", "fading", "silent"]
 
@@ -194,7 +194,7 @@ class Stories(list[Story]):
         kind: str | None = None,
         remembered: Literal["all", "latest", "none"] = "all",
         warnings: Sequence[str] = (),
-        stated: Callable[[], Stated | None] | None = None,
+        statistics: Callable[[], Statistics | None] | None = None,
         themes: Sequence[Theme] = (),
         numbers: Mapping[int, int] = MappingProxyType({}),
     ) -> None:
@@ -205,10 +205,12 @@ class Stories(list[Story]):
         """What is doubtful about them all."""
         self.themes = list(themes)
         """Their themes, largest first, where :meth:`themed` has looked for them."""
-        self._stated, self._numbers = stated, numbers
+        self._statistics, self._numbers = statistics, numbers
 
-    def like(self, stories: Iterable[Story], stated: Callable[[], Stated | None] | None = None) -> Stories:
-        """Some of the same; ``stated`` gives what themes are made of, where something else is to."""
+    def like(
+        self, stories: Iterable[Story], statistics: Callable[[], Statistics | None] | None = None
+    ) -> Stories:
+        """Some of the same; ``statistics`` gives what themes are made of, where something else is to."""
         return Stories(
             stories,
             self.clock,
@@ -216,7 +218,7 @@ class Stories(list[Story]):
             kind=self.kind,
             remembered=self.remembered,
             warnings=self.warnings,
-            stated=stated or self._stated,
+            statistics=statistics or self._statistics,
             themes=self.themes,
             numbers=self._numbers,
         )
@@ -228,8 +230,8 @@ class Stories(list[Story]):
 
     def settled(self) -> Stories:
         """The same stories, whose themes may be asked for when the next records have come."""
-        stated = None if self._stated is None else self._stated()
-        return self.like(self, lambda: stated)
+        statistics = None if self._statistics is None else self._statistics()
+        return self.like(self, lambda: statistics)
 
     def themed(self, themes: int | None = None, before: Mapping[int, int] | None = None) -> Stories:
         """The same stories with their themes: a level above them, of fewer groups.
@@ -248,11 +250,11 @@ class Stories(list[Story]):
         """
         from streamdp.story.themes import themes_of
 
-        stated = None if self._stated is None else self._stated()
-        if stated is None:
+        statistics = None if self._statistics is None else self._statistics()
+        if statistics is None:
             return self
         known = self._numbers if before is None else before
-        parts, numbers = defaultdict[int, list[Story]](list), themes_of(stated, themes, known)
+        parts, numbers = defaultdict[int, list[Story]](list), themes_of(statistics, themes, known)
         for story in self:
             if story.label in numbers:
                 parts[numbers[story.label]].append(story)

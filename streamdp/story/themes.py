@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Mapping
 
-from streamdp.story.stated import Stated
+from streamdp.story.statistics import Statistics
 from streamdp.story.tree import tree_of
 
 
 def themes_of(
-    stated: Stated, wanted: int | None, before: Mapping[int, int], *, anew: bool = False
+    statistics: Statistics, wanted: int | None, before: Mapping[int, int], *, anew: bool = False
 ) -> dict[int, int]:
     """The number of the theme of each story, by label.
 
@@ -18,13 +18,13 @@ def themes_of(
     number ``before`` stay together, unless more themes are wanted than that leaves, or all is to be made
     ``anew``: then numbers stay as far as themes have records in common.
     """
-    known = {label: before[label] for label in stated.labels if label in before}
-    parts = len(set(known.values())) + len(stated.labels) - len(known)
+    known = {label: before[label] for label in statistics.labels if label in before}
+    parts = len(set(known.values())) + len(statistics.labels) - len(known)
     together = {} if anew or (wanted is not None and parts < wanted) else known
     groups = defaultdict[int, list[int]](list)
-    for label, group in tree_of(stated, together).cut(wanted).items():
+    for label, group in tree_of(statistics, together).cut(wanted).items():
         groups[group].append(label)
-    sizes = dict(zip(stated.labels, stated.sizes, strict=True))
+    sizes = dict(zip(statistics.labels, statistics.sizes, strict=True))
     found = sorted(groups.values(), key=lambda own: (-sum(sizes[k] for k in own), own[0]))
     numbers = _numbers(found, sizes, known)
     return {label: numbers[i] for i, own in enumerate(found) for label in own}

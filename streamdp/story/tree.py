@@ -32,7 +32,7 @@ from streamdp.offline.kernels.store import (
     vector_store,
     word_store,
 )
-from streamdp.story.stated import Stated
+from streamdp.story.statistics import Statistics
 
 
 class Tree(NamedTuple):
@@ -63,15 +63,15 @@ class Tree(NamedTuple):
         return dict(zip(self.labels, group.tolist(), strict=True))
 
 
-def tree_of(stated: Stated, together: Mapping[int, int] | None = None) -> Tree:
+def tree_of(statistics: Statistics, together: Mapping[int, int] | None = None) -> Tree:
     """Unite the two stories, or unions of stories, that gain most by it, until one is left.
 
     ``together`` are numbers by label: stories of one number are united before all others, and then what has
     none joins them; only after that are they united with one another.
     """
-    stated, known, first = stated.largest(), together or {}, dict[int, int]()
-    found = Uniting(stated)
-    for place, label in enumerate(stated.labels):
+    statistics, known, first = statistics.largest(), together or {}, dict[int, int]()
+    found = Uniting(statistics)
+    for place, label in enumerate(statistics.labels):
         if label in known:
             found.waits[place] = True
             other = first.setdefault(known[label], place)
@@ -82,22 +82,22 @@ def tree_of(stated: Stated, together: Mapping[int, int] | None = None) -> Tree:
     while found.left > 1:
         found.unite_best()
     into, gone, gains = np.array(found.unions, float).reshape(-1, 3).T
-    return Tree(list(stated.labels), into.astype(np.int64), gone.astype(np.int64), gains)
+    return Tree(list(statistics.labels), into.astype(np.int64), gone.astype(np.int64), gains)
 
 
 class Uniting:
     """Stories on their way to one, by place; some are united with one another only after all others."""
 
-    def __init__(self, stated: Stated) -> None:
-        k = self.left = len(stated.labels)
+    def __init__(self, statistics: Statistics) -> None:
+        k = self.left = len(statistics.labels)
         self.waits, self._live = np.zeros(k, bool), np.ones(k, bool)
         self.unions: list[tuple[int, int, float]] = []
-        self._sizes = np.array(stated.sizes, np.float64)
+        self._sizes = np.array(statistics.sizes, np.float64)
         self.gains = np.full((k, k), -np.inf)
         self._best = np.zeros(k, np.int64)  # with which each gains most
         self._slots = FIRST_SLOT + np.arange(k)
         if k > 1:
-            self._store, self._log_alpha = store_of(stated), math.log(stated.concentration)
+            self._store, self._log_alpha = store_of(statistics), math.log(statistics.concentration)
             fill_slots(self._store, k)
 
     def weigh_all(self) -> None:
@@ -144,16 +144,16 @@ class Uniting:
         self._best[better] = a
 
 
-def store_of(stated: Stated) -> WordStore | VectorStore:
+def store_of(statistics: Statistics) -> WordStore | VectorStore:
     """The stories, each as one record of words or as one cluster of vectors, or both, and a slot for each."""
-    bag, vector, slots = stated.family.bag, stated.family.vector, FIRST_SLOT + len(stated.labels)
-    vectors = None if vector is None else _vectors_of(vector, stated, slots)
+    bag, vector, slots = statistics.family.bag, statistics.family.vector, FIRST_SLOT + len(statistics.labels)
+    vectors = None if vector is None else _vectors_of(vector, statistics, slots)
     if bag is not None:
-        offsets = np.cumsum([0, *(len(bag.words) for bag in stated.bags)])
-        words = np.concatenate([bag.words for bag in stated.bags]).astype(np.int32)
-        counts = np.concatenate([bag.counts for bag in stated.bags]).astype(np.int32)
+        offsets = np.cumsum([0, *(len(bag.words) for bag in statistics.bags)])
+        words = np.concatenate([bag.words for bag in statistics.bags]).astype(np.int32)
+        counts = np.concatenate([bag.counts for bag in statistics.bags]).astype(np.int32)
         by_word, by_story = np.bincount(words, counts).astype(np.int64), np.bincount(words)
-        base = stated.base
+        base = statistics.base
         if base is None and isinstance(bag, SharedBase):
             base = bag.base_of(by_word, by_story)
         terms = bag.set_terms(by_word, by_story, base)
@@ -162,11 +162,11 @@ def store_of(stated: Stated) -> WordStore | VectorStore:
     return vectors
 
 
-def _vectors_of(family: VectorFamily, stated: Stated, slots: int) -> VectorStore:
+def _vectors_of(family: VectorFamily, statistics: Statistics, slots: int) -> VectorStore:
     """The stories, each as one cluster of vectors."""
-    assert stated.rows is not None
+    assert statistics.rows is not None
     family = family.lasting
-    rows = np.ascontiguousarray(stated.rows, np.float64)
+    rows = np.ascontiguousarray(statistics.rows, np.float64)
     return vector_store(family.terms(), np.zeros((0, family.dimension)), family.width, slots, rows)
 
 

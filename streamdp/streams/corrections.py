@@ -19,7 +19,7 @@ from streamdp.beam.search import BeamSearch
 from streamdp.errors import Exit
 from streamdp.kernels.packed import pack, unpack
 from streamdp.kernels.sound import require, within
-from streamdp.lines.closing import Rule
+from streamdp.lines.closed_places import Rule
 from streamdp.lines.scan import MOST as MOST_TOKENS
 from streamdp.records import RENAMED, TITLED, Event
 from streamdp.state.corrections import Correction, CorrectionError

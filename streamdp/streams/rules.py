@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from streamdp.lines.automaton import MASKED
-from streamdp.lines.closing import Rule
+from streamdp.lines.closed_places import Rule
 from streamdp.lines.shown import founders, holes
 from streamdp.lines.state import State
 

@@ -21,7 +21,7 @@ from streamdp.encode.order import ReorderBuffer, refuse
 from streamdp.kernels.packed import pack_all, unpack_all
 from streamdp.kernels.sound import require
 from streamdp.ledger.lines import as_template, as_values
-from streamdp.lines.closing import Rule
+from streamdp.lines.closed_places import Rule
 from streamdp.lines.facts import facts_of, state_of
 from streamdp.lines.forgotten import forget
 from streamdp.lines.holes import Past, past_of

@@ -13,7 +13,7 @@ from kafka import TopicPartition
 from kafka.errors import LogTruncationError
 from kafka.structs import OffsetAndMetadata
 from live import Live
-from streamdp_connectors.kafka.gaps import Bridge
+from streamdp_connectors.kafka.gaps import GapPolicy
 from streamdp_connectors.kafka.log import OutOfRangeError
 from streamdp_connectors.kafka.source import KafkaSource
 from streamdp_connectors.protocol import SourceError
@@ -136,6 +136,6 @@ class Ten:
 def test_where_reading_goes_on(
     offset: int, cut: dict[int, int | None], on_gap: Any, goes_on: int, records: int | None
 ) -> None:
-    bridge = Bridge(Ten(), on_gap)  # type: ignore[arg-type]
+    bridge = GapPolicy(Ten(), on_gap)  # type: ignore[arg-type]
     assert bridge.within({0: offset}, OutOfRangeError(cut)) == {0: goes_on}
     assert [gap.records for gap in bridge.gaps] == ([] if records is None else [records])

@@ -17,7 +17,7 @@ from streamdp_connectors.protocol import SourceError
 from streamdp.cli.reading import Reader
 from streamdp.records import Record
 from streamdp.settings import Settings
-from streamdp.settings.places import Input
+from streamdp.settings.io_options import Input
 
 
 def filled(bootstrap: str, count: int, topic: str | None = None, prefix: str = "old") -> str:

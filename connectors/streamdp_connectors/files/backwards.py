@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import Any
 
 from streamdp.errors import Exit
-from streamdp.records.raws import Raws
+from streamdp.records.raw_batch import RawBatch
 from streamdp_connectors.files.source import FileSource, check_same
 from streamdp_connectors.protocol import SourceError
 
@@ -49,11 +49,14 @@ class BackwardsSource:
         """Whether no more records will ever come."""
         return not self._blocks and self._at == len(self._ready)
 
-    def read(self, max_records: int, timeout: float) -> Raws:
+    def read(self, max_records: int, timeout: float) -> RawBatch:
         """Return at most ``max_records``, of one block."""
         while self._at == len(self._ready) and self._blocks:
             self._ready, self._at = self._block(), 0
-        found, lines = Raws({"file": self.path}, ("line",)), self._ready[self._at : self._at + max_records]
+        found, lines = (
+            RawBatch({"file": self.path}, ("line",)),
+            self._ready[self._at : self._at + max_records],
+        )
         found.places, found.data = [line for line, _ in lines], [data for _, data in lines]
         found.arrivals = [time.time()] * len(lines)
         self._line = found.places[-1] if lines else self._line

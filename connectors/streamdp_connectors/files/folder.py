@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from streamdp.errors import Exit
-from streamdp.records.raws import Raws
+from streamdp.records.raw_batch import RawBatch
 from streamdp_connectors.files.source import FileSource, check_same
 from streamdp_connectors.protocol import SourceError
 
@@ -52,7 +52,7 @@ class FolderSource:
         """Whether the last file has come to its end."""
         return not self._follow and not self._todo and (self._file is None or self._file.at_end)
 
-    def read(self, max_records: int, timeout: float) -> Raws:
+    def read(self, max_records: int, timeout: float) -> RawBatch:
         """Return records of one file, at most ``max_records``; none where there are none."""
         deadline = time.monotonic() + timeout
         while True:
@@ -122,9 +122,9 @@ class FolderSource:
             raise SourceError(f"cannot read {self.path}: {error.strerror}", Exit.NO_INPUT) from None
         return sorted(found)
 
-    def _read_file(self, max_records: int) -> Raws:
+    def _read_file(self, max_records: int) -> RawBatch:
         if self._file is None:
-            return Raws({}, ())
+            return RawBatch({}, ())
         try:
             return self._file.read(max_records, 0.0)
         except SourceError as error:
@@ -132,7 +132,7 @@ class FolderSource:
                 raise
             _log.warning("%s: left until it changes", error.message)
             self._close()
-            return Raws({}, ())
+            return RawBatch({}, ())
 
     def _next(self) -> bool:
         """Go to the next file that has not been read to its end; False if there is none now."""

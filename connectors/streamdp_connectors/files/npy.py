@@ -8,7 +8,7 @@ import msgspec
 import numpy as np
 
 from streamdp.errors import Exit
-from streamdp.records.raws import Raws
+from streamdp.records.raw_batch import RawBatch
 from streamdp_connectors.files.parquet import ENOUGH, RowSource
 from streamdp_connectors.protocol import SourceError
 
@@ -34,9 +34,9 @@ class NpySource(RowSource):
         super().__init__(path, shape[0])
         self._field, self._most = field, max(1, ENOUGH // (20 * shape[1]))
 
-    def read(self, max_records: int, timeout: float) -> Raws:
+    def read(self, max_records: int, timeout: float) -> RawBatch:
         """Return the next rows, at most ``max_records``, and fewer where they are long."""
-        found, first = Raws({"file": self.path}, ("line",)), self._taken
+        found, first = RawBatch({"file": self.path}, ("line",)), self._taken
         rows = np.asarray(self._array[first : first + min(max_records, self._most)], float)
         found.data = [msgspec.json.encode({self._field: row}) for row in rows.tolist()]
         found.places = list(range(first + 1, first + len(rows) + 1))

@@ -18,10 +18,10 @@ import msgspec
 from streamdp.errors import Exit
 from streamdp.records import Reject
 from streamdp.safe_files import FILE, lock, sync_folder
-from streamdp_connectors.files.resume import (
+from streamdp_connectors.files.checkpoint import (
     STANDARD_OUTPUT,
     Claim,
-    Left,
+    FileCheckpoint,
     Rotation,
     remember,
     rotated_name,
@@ -67,9 +67,9 @@ class OutputFile:
         self._flushed = 0  # bytes in the file
         self._begun = 0.0  # when, in seconds since the epoch
         self._broken = self._moved = self._rotating = False
-        self._full: Left | None = None  # what is being rotated, under its new name
+        self._full: FileCheckpoint | None = None  # what is being rotated, under its new name
         self._fd, self._file = -1, False
-        before = None if left is None else Left.of(left)
+        before = None if left is None else FileCheckpoint.of(left)
         self._claim = Claim(path, before, overwrite, anew, replayed, beginnings)
         if at_once:
             self._begin()
@@ -115,11 +115,11 @@ class OutputFile:
     def state(self) -> dict[str, Any]:
         """Return how to recognise the file; to be called right after a flush. Raises SinkError."""
         if not self._file:
-            return Left(self.path if self._fd >= 0 else os.path.abspath(self.path)).plain()
+            return FileCheckpoint(self.path if self._fd >= 0 else os.path.abspath(self.path)).plain()
         with self._writing():
             self._check()
             if self._rotating:
-                return Left(os.path.abspath(self.path), rotated=self._full).plain()
+                return FileCheckpoint(os.path.abspath(self.path), rotated=self._full).plain()
             return remember(self.path, self._fd, self._flushed).plain()
 
     def full(self, rotation: Rotation | None) -> bool:

@@ -11,7 +11,7 @@ from typing import Any, Literal
 from streamdp.decode.columns import DELIMITERS, parse_row
 from streamdp.decode.fields import RefusedError
 from streamdp.errors import Exit
-from streamdp.records.raws import Raws
+from streamdp.records.raw_batch import RawBatch
 from streamdp_connectors.files.lines import Block, Lines, Rows, leaves_quote_open
 from streamdp_connectors.inputs import WORK, Input, Known
 from streamdp_connectors.protocol import SourceError
@@ -100,13 +100,13 @@ class FileSource:
         """How much of a file has been read; None for a pipe, and while a file is followed."""
         return self._input.share()
 
-    def read(self, max_records: int, timeout: float) -> Raws:
+    def read(self, max_records: int, timeout: float) -> RawBatch:
         """Return what is there, at most ``max_records``; none if nothing came in ``timeout`` seconds.
 
         Bytes may go on coming without end, and without the end of a line: work that takes longer is
         ``unfinished``, as is a batch of some megabytes.
         """
-        found = Raws({"file": self.path}, ("line",))
+        found = RawBatch({"file": self.path}, ("line",))
         began, first, blank = time.monotonic(), self._offset, self._blank
         waits, works = began + timeout, began + max(timeout, WORK)
         while len(found) < max_records:
@@ -278,7 +278,7 @@ class FileSource:
         self._unfinished = False
         return rest
 
-    def _take_lines(self, found: Raws, limit: int) -> None:
+    def _take_lines(self, found: RawBatch, limit: int) -> None:
         """Move records from the first block to ``found``."""
         lines, extra, _ = self._blocks[0]
         at, number, offset = self._at, self._line, self._offset
@@ -315,7 +315,7 @@ class FileSource:
         self._line, self._offset = number, offset
         self._done = done, end
 
-    def _take_rows(self, found: Raws, limit: int) -> None:
+    def _take_rows(self, found: RawBatch, limit: int) -> None:
         """Move rows from the first block to ``found``, and the header to its place."""
         lines, extra, alone = self._blocks[0]
         rows, last, delimiter = self._rows, len(lines) - 1, self._delimiter.encode()
@@ -343,7 +343,7 @@ class FileSource:
                 return
         self._next_block()
 
-    def _take_row(self, data: bytes, lines: int, size: int, found: Raws) -> None:
+    def _take_row(self, data: bytes, lines: int, size: int, found: RawBatch) -> None:
         first = self._line + 1
         self._line += lines
         self._offset += size
@@ -368,7 +368,7 @@ class FileSource:
     def _wait_for_header(self) -> None:
         while self._header_due:
             if self._blocks:
-                self._take_rows(Raws({}, ()), 0)
+                self._take_rows(RawBatch({}, ()), 0)
             elif not self._fill(1.0) and self._ended:
                 raise SourceError(f"{self.path} has no header of columns: it is empty", Exit.BAD_DATA)
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from streamdp.errors import Exit
-from streamdp.records.raws import Raws
+from streamdp.records.raw_batch import RawBatch
 from streamdp_connectors.journal.segments import damaged, group_at, opened, segments
 from streamdp_connectors.journal.writer import Journal
 from streamdp_connectors.protocol import SourceError
@@ -49,9 +49,9 @@ class JournalSource:
             return False
         return not self._more()
 
-    def read(self, max_records: int, timeout: float) -> Raws:
+    def read(self, max_records: int, timeout: float) -> RawBatch:
         """Return at most ``max_records``; none if nothing came in ``timeout`` seconds."""
-        found = Raws({"file": JOURNAL}, ("line",))
+        found = RawBatch({"file": JOURNAL}, ("line",))
         size = 0
         while len(found) < max_records and size < MOST and self._more(0.0 if found else timeout):
             some = self._records[self._at : self._at + max_records - len(found)]

@@ -23,7 +23,7 @@ GONE_SECONDS = 10.0
 """Seconds that a topic may be missing: a broker that has just started may not know of it yet."""
 
 
-class Bridge:
+class GapPolicy:
     """Finds where reading can go on, or says why it cannot. Raises SourceError (65, and 66 for no topic)."""
 
     def __init__(self, log: TopicLog, on_gap: OnGap, until_end: bool = False) -> None:

@@ -9,12 +9,12 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from streamdp.records.raws import Raws
+from streamdp.records.raw_batch import RawBatch
 
 REACHED = "reached"
 """The key in positions for the time that each partition has reached."""
 
-TimesOf = Callable[[Raws], Sequence[float | None]]
+TimesOf = Callable[[RawBatch], Sequence[float | None]]
 """The times of records."""
 
 _NEVER = -math.inf
@@ -35,7 +35,7 @@ class _Queue:
     def __len__(self) -> int:
         return len(self.offsets)
 
-    def add(self, raws: Raws) -> None:
+    def add(self, raws: RawBatch) -> None:
         """Append records."""
         offsets = raws.places[1::2]
         self.refused.update({offsets[i]: why for i, why in raws.refused.items()})
@@ -89,7 +89,7 @@ class Merge:
         """Drop all records and keep the partitions."""
         self._queues = {partition: _Queue() for partition in self._queues}
 
-    def add(self, partition: int, raws: Raws) -> None:
+    def add(self, partition: int, raws: RawBatch) -> None:
         """Append records to their partition's queue."""
         self._queues[partition].add(raws)
 
@@ -128,7 +128,7 @@ class Merge:
         stop: Mapping[int, int] | None,
         waiting: Callable[[int], bool],
         lives: Callable[[int], bool] = lambda partition: False,
-    ) -> Raws:
+    ) -> RawBatch:
         """Return the next records, at most ``limit``.
 
         Only records below the offsets in ``stop`` are released. For a partition without queued records,
@@ -166,9 +166,9 @@ class Merge:
             heapq.heappop(heap)
         return self._found(order)
 
-    def _found(self, order: list[int]) -> Raws:
+    def _found(self, order: list[int]) -> RawBatch:
         """The first records of the partitions in this order, which are let go."""
-        found = Raws({"topic": self._topic}, ("partition", "offset"))
+        found = RawBatch({"topic": self._topic}, ("partition", "offset"))
         counts = Counter(order)
         waiting = {
             partition: zip(queue.offsets, queue.data, queue.arrivals, queue.stamps, strict=True)
@@ -196,7 +196,7 @@ class Merge:
         if len(self._queues) == 1:
             return _NEVER
         if at == len(keys):
-            raws = Raws({"topic": self._topic}, ("partition", "offset"))
+            raws = RawBatch({"topic": self._topic}, ("partition", "offset"))
             end = at + 1 if self._one_by_one else len(queue)
             raws.data, raws.arrivals = queue.data[at:end], queue.arrivals[at:end]
             raws.places = [number for offset in queue.offsets[at:end] for number in (partition, offset)]
@@ -226,5 +226,5 @@ def _end(queue: _Queue, partition: int, stop: Mapping[int, int] | None) -> int:
     return len(queue) if stop is None else bisect.bisect_left(queue.offsets, stop.get(partition, 0))
 
 
-def _broker_times(raws: Raws) -> list[float | None]:
+def _broker_times(raws: RawBatch) -> list[float | None]:
     return [raws.times.get(i) for i in range(len(raws))]

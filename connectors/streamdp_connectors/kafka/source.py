@@ -13,11 +13,11 @@ from typing import Any, Literal
 
 from streamdp.errors import Exit
 from streamdp.records import Raw
-from streamdp.records.raws import Raws
+from streamdp.records.raw_batch import RawBatch
 from streamdp_connectors.kafka.arrivals import Arrivals, Idle
 from streamdp_connectors.kafka.batches import Row, Unread
 from streamdp_connectors.kafka.client import Broker, patiently
-from streamdp_connectors.kafka.gaps import Bridge, OnGap
+from streamdp_connectors.kafka.gaps import GapPolicy, OnGap
 from streamdp_connectors.kafka.log import BrokerSilentError, Ids, OutOfRangeError, TopicLog
 from streamdp_connectors.kafka.merge import Merge, TimesOf
 from streamdp_connectors.kafka.reach import Link
@@ -85,7 +85,7 @@ class KafkaSource:
         self._log = patiently(
             lambda: TopicLog(topic, broker, refresh, give_up_after, partition), self._patience
         )
-        self._bridge = Bridge(self._log, on_gap, until_end)
+        self._bridge = GapPolicy(self._log, on_gap, until_end)
         self._link = Link(bootstrap, give_up_after, broker.why_silent)
         self._ids = self._log.ids()
         self._former: set[Ids] = set()
@@ -114,7 +114,7 @@ class KafkaSource:
         """Whether no more records will ever come."""
         return self._closed or (self._ends is not None and not self._cuts)
 
-    def read(self, max_records: int, timeout: float) -> Raws:
+    def read(self, max_records: int, timeout: float) -> RawBatch:
         """Return what is there, at most ``max_records``; none if nothing came in ``timeout`` seconds."""
         deadline = time.monotonic() + timeout
         if self._beyond:
@@ -143,8 +143,8 @@ class KafkaSource:
             self._pass_empty_offsets()
         return found
 
-    def _none(self) -> Raws:
-        return Raws({"topic": self.topic}, ("partition", "offset"))
+    def _none(self) -> RawBatch:
+        return RawBatch({"topic": self.topic}, ("partition", "offset"))
 
     def _pass_empty_offsets(self) -> None:
         """Note which offsets after the last records have none, and tell the group of them."""
@@ -369,7 +369,7 @@ class KafkaSource:
                 self._log.pause(partition)
                 self._paused.add(partition)
 
-    def _raws(self, partition: int, rows: list[Row], now: float) -> Raws:
+    def _raws(self, partition: int, rows: list[Row], now: float) -> RawBatch:
         """Records of a partition that were fetched together."""
         raws = self._none()
         count = len(rows)
@@ -405,7 +405,7 @@ class KafkaSource:
                 self._log.resume(partition)
                 self._paused.discard(partition)
 
-    def _release(self, limit: int) -> Raws:
+    def _release(self, limit: int) -> RawBatch:
         while self._cuts:
             cut = self._cuts[0]
             found = self._merge.release(limit, cut, self._waits_in_cut)

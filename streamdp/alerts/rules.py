@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 import msgspec
 import numpy as np
 
-from streamdp.alerts.outbox import Told
+from streamdp.alerts.outbox import Notification
 from streamdp.engine import Engine
 from streamdp.errors import ConfigError
 from streamdp.records import Answers, Assignment, ClusterSummary, Event, Lines
@@ -31,7 +31,7 @@ GROWN = 10
 """Records from which growing tenfold is told, and a new theme."""
 
 
-class Chooser:
+class AlertRules:
     """What a run tells, and to which alerts.
 
     What is noticed by looking (stories that have grown tenfold, new themes, doubts) is compared with the look
@@ -62,7 +62,7 @@ class Chooser:
 
     # ---------------------------------------------------------------- events
 
-    def of_answers(self, answers: Answers) -> list[Told]:
+    def of_answers(self, answers: Answers) -> list[Notification]:
         """What events are told, in their order."""
         wanted = [event for event in answers.events if event.event in self._kinds]
         before, self._before = self._before, answers.lines if answers.lines else self._before
@@ -82,9 +82,9 @@ class Chooser:
             del self._levels[next(iter(self._levels))]
         return [told for event in wanted for told in self._of_event(event, records.get(event.seq))]
 
-    def _of_event(self, event: Event, record: Assignment | None) -> Iterator[Told]:
+    def _of_event(self, event: Event, record: Assignment | None) -> Iterator[Notification]:
         template = event.template if isinstance(event.template, str) else None
-        told = Told(
+        told = Notification(
             alert="",
             key=f"{event.event}:{event.cluster}@{event.seq}",
             event=event.event,
@@ -103,12 +103,12 @@ class Chooser:
         )
         yield from self._to_all(told, [word for word, _ in event.words or ()])
 
-    def _to_all(self, told: Told, words: Sequence[str]) -> Iterator[Told]:
+    def _to_all(self, told: Notification, words: Sequence[str]) -> Iterator[Notification]:
         for alert in self._alerts:
             if told.event in alert.on and self._means(alert, told, words):
                 yield msgspec.structs.replace(told, alert=alert.name)
 
-    def _means(self, alert: Alert, told: Told, words: Sequence[str]) -> bool:
+    def _means(self, alert: Alert, told: Notification, words: Sequence[str]) -> bool:
         """Whether an alert is about this story. What is not known of a story leaves none out."""
         if told.story is None:
             return True
@@ -125,9 +125,9 @@ class Chooser:
 
     # ---------------------------------------------------------------- looks
 
-    def look(self, engine: Engine) -> list[Told]:
+    def look(self, engine: Engine) -> list[Notification]:
         """What is to be told of all stories, compared with the look before."""
-        found = list[Told]()
+        found = list[Notification]()
         if "grew" in self._kinds:
             found += self._grown(engine)
         if "theme" in self._kinds or any(alert.theme is not None for alert in self._alerts):
@@ -136,7 +136,7 @@ class Chooser:
             found += self._doubtful(engine)
         return found
 
-    def _grown(self, engine: Engine) -> Iterator[Told]:
+    def _grown(self, engine: Engine) -> Iterator[Notification]:
         census = engine.census()
         large = census.size >= GROWN
         sizes = dict(zip(census.label[large].tolist(), census.size[large].tolist(), strict=True))
@@ -148,7 +148,7 @@ class Chooser:
             reached = 10 ** _power(cluster.size)
             yield from self._of_cluster("grew", cluster, f"{cluster.cluster}^{reached}")
 
-    def _new_themes(self, engine: Engine) -> Iterator[Told]:
+    def _new_themes(self, engine: Engine) -> Iterator[Notification]:
         themes = engine.stories(records=False).themed().themes
         self._themes = {label: theme.theme for theme in themes for label in theme.stories}
         of_age = [theme for theme in themes if theme.records >= GROWN]
@@ -159,13 +159,13 @@ class Chooser:
         for cluster in _clusters(engine, new):
             yield from self._of_cluster("theme", cluster, str(cluster.cluster))
 
-    def _doubtful(self, engine: Engine) -> Iterator[Told]:
+    def _doubtful(self, engine: Engine) -> Iterator[Notification]:
         now = {re.sub(r"[\d.]+", "#", doubt): doubt for doubt in engine.doubts()}
         before, self._doubts = self._doubts, {*now}
         for kind, doubt in now.items():
             if before is not None and kind not in before:
                 number = list(now).index(kind)
-                told = Told(
+                told = Notification(
                     alert="",
                     key=f"doubtful:{number}@{engine.seq}",
                     event="doubtful",
@@ -175,9 +175,9 @@ class Chooser:
                 )
                 yield from self._to_all(told, ())
 
-    def _of_cluster(self, kind: str, cluster: ClusterSummary, key: str) -> Iterator[Told]:
+    def _of_cluster(self, kind: str, cluster: ClusterSummary, key: str) -> Iterator[Notification]:
         template = cluster.template if isinstance(cluster.template, str) else None
-        told = Told(
+        told = Notification(
             alert="",
             key=f"{kind}:{key}",
             event=kind,
@@ -194,7 +194,7 @@ class Chooser:
 
     # ---------------------------------------------------------------- lag
 
-    def behind(self, seconds: Iterable[float]) -> Iterator[Told]:
+    def behind(self, seconds: Iterable[float]) -> Iterator[Notification]:
         """What is told of how far reading is behind: once, until it is less than half of that."""
         most = max(seconds, default=0.0)
         for alert in self._alerts:
@@ -205,7 +205,7 @@ class Chooser:
             if self._behind[alert.name] and not was:
                 now = self._clock()
                 text = f"reading is {most:,.0f} s behind"
-                yield Told(alert=alert.name, key=f"lag:{now:.3f}", event="lag", at=now, text=text)
+                yield Notification(alert=alert.name, key=f"lag:{now:.3f}", event="lag", at=now, text=text)
 
 
 def _power(size: int) -> int:

@@ -13,7 +13,7 @@ MOST = 3_000
 """Stories of a tree, the largest; others have no theme. The gains of all pairs take 72 MB."""
 
 
-class Stated(NamedTuple):
+class Statistics(NamedTuple):
     """The statistics of K stories: labels, numbers of records, and bags of words, rows, or both.
 
     ``base`` is p_w by word as a stream has learned it; None: learned from the stories. ``family`` is that of
@@ -28,7 +28,7 @@ class Stated(NamedTuple):
     rows: np.ndarray | None = None
     base: np.ndarray | None = None
 
-    def largest(self) -> Stated:
+    def largest(self) -> Statistics:
         """The same of at most ``MOST`` stories."""
         if len(self.labels) <= MOST:
             return self

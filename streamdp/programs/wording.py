@@ -7,7 +7,7 @@ from typing import Any
 from streamdp.answers.listing import printable
 from streamdp.ledger.samples import text_of_kept
 from streamdp.page.changed import ChangeList
-from streamdp.serve.told import RecordList, StoryList, Where
+from streamdp.serve.schemas import RecordList, StoryList, Where
 from streamdp.state.corrections import CorrectionList
 from streamdp.story.orders import Sort
 from streamdp.story.story import Story, StoryRecord, iso

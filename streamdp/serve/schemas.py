@@ -39,7 +39,7 @@ class Answer(msgspec.Struct, frozen=True, gc=False, kw_only=True, omit_defaults=
     code: int | None = None
 
 
-class Wrong(msgspec.Struct, frozen=True):
+class ErrorBody(msgspec.Struct, frozen=True):
     """Why something was not answered."""
 
     error: str

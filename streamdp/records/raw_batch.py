@@ -10,7 +10,7 @@ import msgspec
 from streamdp.records import Raw
 
 
-class Raws(Sequence[Raw]):
+class RawBatch(Sequence[Raw]):
     """Events of one source.
 
     Parameters
@@ -37,9 +37,9 @@ class Raws(Sequence[Raw]):
         """Whether there is more to read at once: that there are few, or none, is no silence."""
 
     @classmethod
-    def of(cls, raws: Iterable[Raw]) -> Raws | None:
+    def of(cls, raws: Iterable[Raw]) -> RawBatch | None:
         """The same of events that are objects; None where positions differ in form, or count nothing."""
-        self: Raws | None = None
+        self: RawBatch | None = None
         for i, raw in enumerate(raws):
             numbers = {name: value for name, value in raw.position.items() if type(value) is int}
             fixed = {name: value for name, value in raw.position.items() if name not in numbers}

@@ -10,11 +10,11 @@ from streamdp.answers.describe import described, of_closed
 from streamdp.ledger.samples import text_of_kept
 from streamdp.records import Assignment, ClusterSummary, Kind
 from streamdp.settings import Settings
-from streamdp.story.beam import stated_of
+from streamdp.story.beam import statistics_of
 from streamdp.story.clock import Clock
 from streamdp.story.doubts import doubts
 from streamdp.story.gather import Known, figures_of, stories_of, with_records
-from streamdp.story.stated import Stated
+from streamdp.story.statistics import Statistics
 from streamdp.story.story import Stories, StoryRecord
 from streamdp.streams.stream import Stream
 
@@ -58,15 +58,15 @@ def stories(stream: Stream, *, dated: bool, closed: bool, stretch: float | None,
         kind=stream.kind,
         remembered=remembered,
         warnings=warnings,
-        stated=None if closed else partial(_stated, stream),
+        statistics=None if closed else partial(_statistics, stream),
         numbers=stream.memory.themes,
     )
 
 
-def _stated(stream: Stream) -> Stated | None:
+def _statistics(stream: Stream) -> Statistics | None:
     """What themes of the live stories are made of; templates have none."""
     search = stream.search
-    return None if search is None else stated_of(search)
+    return None if search is None else statistics_of(search)
 
 
 def doubts_of(stream: Stream) -> list[str]:

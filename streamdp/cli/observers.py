@@ -28,7 +28,7 @@ from streamdp.records.answer_rows import answer_rows
 from streamdp.records.columns import Columns
 from streamdp.reports.store import PagedStore
 from streamdp.safe_files import warn_of_readers
-from streamdp.settings.places import Serving
+from streamdp.settings.io_options import Serving
 
 if TYPE_CHECKING:
     from streamdp.page.server import Page
@@ -46,7 +46,7 @@ LAGS_EVERY = 1.0
 """Seconds between two looks at how far reading is behind."""
 
 
-class Watch:
+class RunObserver:
     """What watches a run; this one only measures the time of its stages."""
 
     def __init__(self) -> None:
@@ -101,28 +101,28 @@ class Watch:
         """Stop serving."""
 
 
-class Together(Watch):
+class Observers(RunObserver):
     """Several watches of one run, each of which sees everything; the first has its stages."""
 
-    def __init__(self, *watches: Watch) -> None:
+    def __init__(self, *watches: RunObserver) -> None:
         self._all = watches
         self.stages = watches[0].stages
 
 
 def _for_all(name: str) -> Callable[..., None]:
-    @functools.wraps(getattr(Watch, name))
-    def pass_on(self: Together, *what: Any) -> None:
+    @functools.wraps(getattr(RunObserver, name))
+    def pass_on(self: Observers, *what: Any) -> None:
         for watch in self._all:
             getattr(watch, name)(*what)
 
     return pass_on
 
 
-for _name in [name for name in vars(Watch) if not name.startswith("_")]:
-    setattr(Together, _name, _for_all(_name))
+for _name in [name for name in vars(RunObserver) if not name.startswith("_")]:
+    setattr(Observers, _name, _for_all(_name))
 
 
-class Measured(Watch):
+class Measured(RunObserver):
     """Everything is measured, for whoever serves it. Raises HealthError.
 
     ``busy`` says why no records are taken just now.
@@ -276,7 +276,7 @@ def open_page(at: Serving, stream: str, chosen: Sequence[str], **how: Any) -> Pa
     return page
 
 
-class LivePage(Watch):
+class LivePage(RunObserver):
     """A page that shows the run."""
 
     def __init__(self, at: Serving, stream: str, chosen: Sequence[str], **how: Any) -> None:

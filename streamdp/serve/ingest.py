@@ -26,7 +26,7 @@ from streamdp.page.errors import AskError
 from streamdp.records import Raw, Record
 from streamdp.records.columns import Columns
 from streamdp.serve.bodies import SMALL
-from streamdp.serve.told import Answer
+from streamdp.serve.schemas import Answer
 
 QUEUE = 10_000
 """Records that may wait for the stream, or one body more than none."""
@@ -101,7 +101,7 @@ class Request:
             self.done.set_exception(error)
 
 
-class Door:
+class IngestQueue:
     """Takes records into a journal, and hands their answers back.
 
     Parameters

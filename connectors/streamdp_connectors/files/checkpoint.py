@@ -20,7 +20,7 @@ STANDARD_OUTPUT = "-"
 _UNITS = {"k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 
 
-class Left(NamedTuple):
+class FileCheckpoint(NamedTuple):
     """What a snapshot remembers of an output file.
 
     ``path`` is absolute, or ``-``; ``length`` counts the bytes written; ``head`` and ``tail`` are the CRC-32
@@ -32,10 +32,10 @@ class Left(NamedTuple):
     length: int = 0
     head: int = 0
     tail: int = 0
-    rotated: Left | None = None
+    rotated: FileCheckpoint | None = None
 
     @classmethod
-    def of(cls, stored: Mapping[str, Any]) -> Left:
+    def of(cls, stored: Mapping[str, Any]) -> FileCheckpoint:
         """The inverse of ``plain``. Raises SinkError (65) for anything else."""
         try:
             return cls._of(stored, 1)
@@ -43,7 +43,7 @@ class Left(NamedTuple):
             raise SinkError(f"the state does not say what an output holds ({error})", Exit.BAD_DATA) from None
 
     @classmethod
-    def _of(cls, stored: Mapping[str, Any], rotations: int) -> Left:
+    def _of(cls, stored: Mapping[str, Any], rotations: int) -> FileCheckpoint:
         path = stored["path"]
         length, head, tail = numbers = [stored[name] for name in ("length", "head", "tail")]
         if not isinstance(path, str) or "\0" in path:
@@ -69,12 +69,12 @@ def edges(fd: int, length: int) -> tuple[int, int]:
     return zlib.crc32(head), zlib.crc32(tail)
 
 
-def remember(path: str, fd: int, length: int) -> Left:
+def remember(path: str, fd: int, length: int) -> FileCheckpoint:
     """Return what to remember of the first ``length`` bytes of an open file."""
-    return Left(os.path.abspath(path), length, *edges(fd, length))
+    return FileCheckpoint(os.path.abspath(path), length, *edges(fd, length))
 
 
-def is_what_was_left(fd: int, left: Left) -> bool:
+def is_what_was_left(fd: int, left: FileCheckpoint) -> bool:
     """Whether an open file begins with all that was written to the remembered file."""
     if os.fstat(fd).st_size < left.length:
         return False
@@ -114,7 +114,7 @@ class Claim(NamedTuple):
     """What a run wants of an output file, in the words of a FileSink. Its methods raise SinkError."""
 
     path: str
-    left: Left | None
+    left: FileCheckpoint | None
     overwrite: bool
     anew: bool
     replayed: bool
@@ -144,7 +144,7 @@ class Claim(NamedTuple):
             )
         return False  # it was rotated, and somebody has moved it since
 
-    def _rotated_name(self, before: Left) -> str:
+    def _rotated_name(self, before: FileCheckpoint) -> str:
         """The name that a rotation has chosen, beside the file itself."""
         root, ending = os.path.splitext(self.path)
         folder, name = os.path.split(before.path)
@@ -199,10 +199,10 @@ class Claim(NamedTuple):
             )
         return left.length if self.replayed else whole_lines(fd, size)
 
-    def _is_at(self, left: Left | None) -> bool:
+    def _is_at(self, left: FileCheckpoint | None) -> bool:
         return left is not None and os.path.realpath(self.path) == os.path.realpath(left.path)
 
-    def _may_begin(self, left: Left) -> None:
+    def _may_begin(self, left: FileCheckpoint) -> None:
         """Raise if an empty file would miss earlier answers that it should hold."""
         if left.length == 0 or self.anew:
             return

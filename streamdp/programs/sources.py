@@ -19,8 +19,8 @@ from streamdp.reports.source import (
     open_state,
     source_of,
 )
-from streamdp.serve.told import RecordList, StoryList, Where
-from streamdp.state.corrections import CorrectionList, CorrectionsFile, Noted, Wanted
+from streamdp.serve.schemas import RecordList, StoryList, Where
+from streamdp.state.corrections import CorrectionEntry, CorrectionList, CorrectionRequest, CorrectionsFile
 from streamdp.state.snapshot import written_at
 from streamdp.story.orders import Sort
 from streamdp.story.story import Story
@@ -39,7 +39,7 @@ class AskedError(StreamdpError):
 Made = TypeVar("Made")
 
 
-class OfPath:
+class LocalSource:
     """A state folder, a snapshot, a store or a file of answers, looked at again where it was written.
 
     ``can`` says which of WHERE, CHANGES and CORRECTIONS it can be asked. Raises StreamdpError where the path
@@ -101,10 +101,10 @@ class OfPath:
         file.read()
         return file.noted(after, most)
 
-    def correct(self, wanted: Wanted) -> Noted:
+    def correct(self, wanted: CorrectionRequest) -> CorrectionEntry:
         """Take one more."""
         correction = _sound(wanted.correction)
-        return Noted.of(append_correction(self._path, open_state(self._path)[1], correction))
+        return CorrectionEntry.of(append_correction(self._path, open_state(self._path)[1], correction))
 
 
 def _sound(make: Callable[[], Made]) -> Made:
