@@ -6,16 +6,23 @@ import random
 import re
 from collections.abc import Iterator
 
+import numpy as np
 import pytest
-from feeds import raws_of
+from feeds import raws_of, record
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from logs import TEMPLATES, USERS, ip
 
+from streamdp.beam.data.state import ANSWER
 from streamdp.decode.decoder import Decoder
 from streamdp.decode.log_reader import LogReader
 from streamdp.engine import Engine
+from streamdp.kernels.rows import new_rows
+from streamdp.ledger.ledger import Ledger
+from streamdp.ledger.lines import as_template, as_values
+from streamdp.ledger.step import NO_REVISIONS
 from streamdp.records import Assignment
+from streamdp.records.columns import Columns
 from streamdp.settings import Settings
 
 NAMES = "num word ip hex date time duration bool null uuid id size ORDER".split()  # noqa: SIM905
@@ -58,11 +65,13 @@ LINES = st.lists(st.lists(WORDS, min_size=1, max_size=5).map(" ".join), min_size
 
 @pytest.mark.parametrize("together", [True, False])
 def test_a_revision_fills_the_template_that_it_names(together: bool) -> None:
-    lines = [f"session opened for user {name} by (uid=0)" for name in ("root", "cyrus", "news", "anna")]
+    lines = [
+        f"session opened for user {name} by (uid=0)" for name in ("root", "cyrus", "news", "anna", "bob")
+    ]
     newest = {answer.seq: answer for _, answer in answers_to(lines, together=together)}
     template = "session opened for user <word> by (uid=<num>)"
     assert (newest[0].template, newest[0].params) == ("session opened for user root by (uid=<num>)", ["0"])
-    for seq, name in enumerate(("cyrus", "news", "anna"), 1):
+    for seq, name in enumerate(("cyrus", "news", "anna", "bob"), 1):
         assert (newest[seq].template, newest[seq].params) == (template, [name, "0"])
     assert any(answer.revision for answer in newest.values())
 
@@ -111,3 +120,28 @@ def test_values_stay_right_where_open_answers_are_moved() -> None:
     ]
     for line, answer in answers_to(lines, together=True, retain=100):
         assert normal(rebuilt(answer)) == normal(line)
+
+
+def test_values_that_are_filled_anew_count_for_as_much_as_after_a_restart() -> None:
+    """Answers were final early at other records after one."""
+    settings, names = Settings(likelihood="template", params=True), ("root", "cyrus", "news", "anna", "bob")
+    engine = Engine(settings)
+    told = engine.advance([f"session opened for user {name} by (uid=0)" for name in names])
+    assert any(answer.revision for answer in told.assignments)
+    again = Engine.loads(engine.dumps(), settings)
+    counted = [each._stream.announcer.ledger.table.counters.bytes for each in (engine, again)]
+    assert counted[0] == counted[1]
+
+
+def test_a_template_that_is_filled_anew_is_the_right_one_where_letters_are_moved() -> None:
+    """Moving them forgets templates that no answer has any more, and numbers the others anew."""
+    ledger = Ledger(10)
+    for n in range(500):
+        ledger.keep_open(0 if n < 100 else 1000)
+        template = f"gone {n}" if n < 100 else f"{n % 3} younger <word>"
+        records, shown = Columns.of([record("a", n)]), ([as_template(template)], [as_values(["b"])])
+        answer = new_rows(1, ANSWER, label=1, decided=n if n < 100 else 0)
+        ledger.put(answer, np.ones(1, np.int64), records, NO_REVISIONS, *shown)
+    assert len(ledger.open_answers()) == 400
+    ledger.unite(1, 0, "older <word>", lambda template, values: ("older <word>", [*values, "c" * 300]))
+    assert {answer.template for answer in ledger.open_answers()} == {"older <word>"}

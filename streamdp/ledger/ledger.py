@@ -352,10 +352,10 @@ class Ledger:
 
     def _give(self, row: int, given: _Given) -> None:
         """Let an open answer have this from its record and its template."""
-        (template,) = self._templates.numbers([as_member("template", given.template)])
         parts = [as_member(name, getattr(given, name)) for name in _Given.__struct_fields__[:5]]
         written = b"".join(parts)
-        self._make_room(0, len(written))
+        self._make_room(0, len(written))  # which may number templates anew
+        (template,) = self._templates.numbers([as_member("template", given.template)])
         held, counters = self.table.records[row], self.table.counters
         at = held["start"] = int(counters.written)
         for name, end in zip(_ENDS, itertools.accumulate(map(len, parts)), strict=True):
@@ -368,7 +368,12 @@ class Ledger:
         given = msgspec.convert(self._given(row), _Given)
         if isinstance(given.template, str) and isinstance(given.params, list):
             given.template, given.params = refill(given.template, given.params)
+            held = self.table.records[row]
+            before = held["stop"] - held["kept"]
             self._give(row, given)
+            longer = held["stop"] - held["kept"] - before
+            held["size"] += longer
+            self.table.counters.bytes += longer
 
     # ---------------------------------------------------------------- state
 
