@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import math
 import random
 import time
 from pathlib import Path
@@ -13,7 +14,7 @@ import numpy as np
 import pytest
 from algebra import add, empty
 from commands import call
-from feeds import Told, feed, headlines, nothing, record, texts
+from feeds import Told, feed, headlines, nothing, record, texts, vectors
 
 from streamdp.beam.clusters.sizes import Sizes
 from streamdp.beam.data.pool import ALIVE
@@ -369,3 +370,13 @@ def test_only_final_answers_know_of_it() -> None:
 def test_what_cannot_be_refined_is_refused(settings: dict[str, Any], told: str) -> None:
     with pytest.raises(ConfigError, match=told):
         Engine(Settings(**settings))
+
+
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+def test_vectors_that_looks_leave_beyond_a_window_can_be_refined() -> None:
+    """Their log p(z) was -inf before and after: the difference was not a number, and warned of."""
+    window: dict[str, Any] = {"warmup": 10, "decay": "window", "decay_scale": 7.0}
+    engine = Engine(Settings(**window, refine_every=100))
+    engine.advance(vectors(300, 3))
+    engine.finish()
+    assert math.isfinite(engine.nats_gained)

@@ -131,7 +131,7 @@ def better(stream: Stream, proposal: Proposal) -> Moves | None:
         return None
     task = task_of_pass(stream)
     moves = moves.take(np.isin(moves.seqs, task.seqs))
-    weigher = Weigher(task, moves, by_hand=len(stream.fixed) > 0)
+    weigher = Weigher(task, moves, by_hand=stream.looked_at or len(stream.fixed) > 0)
     kept = np.zeros(len(moves.seqs), bool)
     for part in _parts(moves):
         kept[part] = weigher.accept(part)

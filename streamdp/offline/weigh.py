@@ -34,7 +34,8 @@ class Weigher:
     moves
         Of such records.
     by_hand
-        Whether a record that is in a cluster which has no weight for it counts as one that founds a cluster.
+        Whether a record that is in a cluster which has no weight for it, as hands and looks at vectors leave
+        some, counts as one that founds a cluster.
     """
 
     def __init__(self, task: Task, moves: Moves, *, by_hand: bool) -> None:
