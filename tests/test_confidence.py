@@ -155,6 +155,21 @@ def test_corrections_tell_classes_until_they_are_undone() -> None:
     assert set(said(told.first())) == {None}
 
 
+def test_what_undone_corrections_have_shown_outlasts_a_restart() -> None:
+    engine, records = Engine(Settings(concentration=1.0)), texts(200, 2)
+    engine.advance(records[:100])
+    story = engine.clusters()[0].cluster
+    engine.correct(Correction(what="pin", stories=(story,)))
+    engine.correct(Correction(what="undo", undone=1))
+    again, told = Engine.loads(engine.dumps(), engine.settings), []
+    for each in (engine, again):
+        each.correct(Correction(what="pin", stories=(story,)))
+        told.append(each.advance(records[100:]).lines)
+    assert b'"confidence":' in told[0].encode()
+    assert told[0].encode() == told[1].encode()
+    assert engine.dumps() == again.dumps()
+
+
 def test_a_moved_record_is_judged_by_where_it_was() -> None:
     held = Confidence()
     for seq in range(3):

@@ -96,6 +96,11 @@ class Confidence:
         """How many labelled records are remembered."""
         return len(self._known)
 
+    @property
+    def begun(self) -> bool:
+        """Whether any record has, or had, a class."""
+        return bool(self._known or self._cells.any())
+
     def take(
         self, first: int, answers: np.ndarray, revisions: np.ndarray, records: Columns
     ) -> tuple[np.ndarray, np.ndarray]:

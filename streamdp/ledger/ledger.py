@@ -400,7 +400,7 @@ class Ledger:
                 )
             ],
             "samples": self.samples.dump(),
-            "classes": self.confidence.dump() if self.confidence.labels else None,
+            "classes": self.confidence.dump() if self.confidence.begun else None,
         }
 
     def load(self, stored: dict[str, Any]) -> None:
