@@ -198,6 +198,7 @@ class Engine(OneThreadAtATime, but=("advance", "score", "search")):
             yield {"id": record.id, "position": record.position, "keep": record.keep, "text": text}
         yield from ({"seq": seq, "text": text} for seq, _, text, _ in self.spoken())
         yield from ({"seq": title.seq, "text": title.text} for title in stream.memory.titles.all())
+        yield from ({"seq": seq, "text": text} for seq, text in stream.said())
 
     def forget(
         self, seqs: Collection[int], texts: Collection[str]

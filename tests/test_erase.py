@@ -426,6 +426,20 @@ def test_lines_of_a_log(tmp_path: Path, line: str, at: int) -> None:
     assert newest[350]["template"] == "user <word> logged in from <ip>"
 
 
+@pytest.mark.parametrize(("at", "params"), [(149, False), (151, False), (299, False), (100, True)])
+def test_lines_of_a_log_that_no_sample_shows(tmp_path: Path, at: int, params: bool) -> None:
+    """The state has what they say beside the first line of a template, as the latest line, or as values."""
+    lines = [*LOG[:150], "somebody gave up\n", *LOG[151:]]
+    lines[at] = NAMED
+    (tmp_path / "in.log").write_text("".join(lines if at > 200 else [*lines, *LOG[:50]]))
+    run = ("consume", "in.log", "--format", "text", "--likelihood", "template", "--output", "out.jsonl")
+    succeed(tmp_path, *run, "--state", "st", *["--params"] * params)
+    sought = [b"zyxquarklate", b"99.98.97.96"]
+    assert left_of(tmp_path, sought, but=("in.log",))
+    erase(tmp_path, "--seq", str(at), paths=("st", "out.jsonl"))
+    assert left_of(tmp_path, sought, but=("in.log",)) == {}
+
+
 def test_categories_and_vectors(tmp_path: Path) -> None:
     rows = [{"id": f"r{i}", "fields": {}, "city": f"c{i % 5}", "kind": f"k{i % 3}"} for i in range(200)]
     rows[120] = {"id": "secretidlate", "city": "zyxquarklate", "kind": "k1"}

@@ -7,6 +7,7 @@ lines at first. What is oldest is forgotten where there is too much of it.
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -178,6 +179,15 @@ class History:
             self.first.popitem(last=False)
         self._latest = text(last)
 
+    def said(self, founders: np.ndarray, latest: int) -> Iterator[tuple[int, str]]:
+        """Numbers of lines, and what they say.
+
+        ``founders`` are the numbers of first lines, by template; ``latest`` is that of the latest of all.
+        """
+        yield latest, self._latest
+        for label, around in self.first.items():
+            yield from enumerate(around, int(founders[label]) - 1)
+
     # ---------------------------------------------------------------- bounds
 
     def make_room(self, state: State) -> None:
@@ -321,7 +331,8 @@ class History:
             self._bound()
         self.first = OrderedDict((label, Around(*texts)) for label, *texts in plain["first"])
         require(len(self.first) <= FOUNDED, "too many first lines")
-        require(all(type(label) is int for label in self.first), "the label of a first line")
+        known = all(type(label) is int and 0 <= label < clusters for label in self.first)
+        require(known, "the label of a first line")
         texts = (text for around in self.first.values() for text in around)
         require(all(type(text) is str for text in texts), "a first line of another type")
         self._latest, self._waits = plain["latest"]

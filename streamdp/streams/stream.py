@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -260,6 +260,10 @@ class Stream(ABC):
     def waiting_records(self) -> list[Record]:
         """Records that wait for their turn, or for the warm-up to end."""
         return [record for _, _, record in (*self.order.heap, *self.order.leaps)]
+
+    def said(self) -> Iterator[tuple[int, str]]:
+        """Numbers of records, and what these say, as far as that is known beside samples and titles."""
+        yield from ()
 
     @abstractmethod
     def forget(

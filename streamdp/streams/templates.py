@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from itertools import repeat
 from typing import Any
 
@@ -25,6 +25,7 @@ from streamdp.lines.closed_places import Rule
 from streamdp.lines.facts import facts_of, state_of
 from streamdp.lines.forgotten import forget
 from streamdp.lines.holes import Past, past_of
+from streamdp.lines.shown import filled
 from streamdp.lines.state import roots
 from streamdp.lines.stream import LineStream, Stretch, bytes_of
 from streamdp.lines.values import NO_LEVELS, Levels
@@ -329,6 +330,13 @@ class TemplateStream(Stream):
         for cluster in clusters:
             found[label_of(self.lines.state.clusters, cluster)].append(cluster)
         return found
+
+    def said(self) -> Iterator[tuple[int, str]]:
+        """Numbers of lines, and what these say: open answers with values, and lines around first ones."""
+        for answer in self.announcer.undecided.values():
+            if isinstance(answer.template, str) and isinstance(answer.params, list):
+                yield answer.seq, filled(answer.template, answer.params, self.masks.named) or ""
+        yield from self.lines.history.said(self.lines.state.clusters["first"], self.seq - 1)
 
     def forget(
         self, seqs: Collection[int], texts: Collection[str]
