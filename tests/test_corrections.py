@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import itertools
 import math
 import random
@@ -11,12 +10,12 @@ from typing import Any
 import numpy as np
 import pytest
 from feeds import nothing, record, texts
-from models import DENSE, PRIORS, WORDS, pair, pairs, shaped
-from oracle.enumeration import fixed_views, founders_of, log_joints, log_sum_exp
+from models import DENSE, WORDS, pair, shaped
+from oracle.enumeration import fixed_views, founders_of, log_joints
 from streams import encode, random_stream
 from test_passes import points
 
-from streamdp.beam.data.state import Output
+from streamdp.beam.looks.review import decide
 from streamdp.engine import Engine
 from streamdp.offline.plan import Plan
 from streamdp.offline.refine import refine
@@ -26,74 +25,10 @@ from streamdp.records import Answers, Record
 from streamdp.settings import Settings
 from streamdp.sharding import Sharded
 from streamdp.state.corrections import Correction, CorrectionError
-from streamdp.streams.constraints import Known, clusters_by_hypothesis, keep, obey, obey_pin
-from streamdp.streams.corrections import Side
 
 # ---------------------------------------------------------------- against enumeration
 
-WIDTH = 256  # more than the 203 clusterings of six records
-EXACT = tuple(name for name in PRIORS if name not in {"crp_retire", "crp_max", "pitman_yor_max"})
-
-
-@pytest.mark.parametrize("kind", ["together", "apart"])
-@pytest.mark.parametrize(("prior", "family"), pairs(among=EXACT))
-def test_a_beam_of_full_width_is_exact_under_a_constraint(prior: str, family: str, kind: str) -> None:
-    """Hypotheses, log joints and the share of the newest answer are those of the allowed partitions.
-
-    The constraint is on records 0 and 2, and comes after the fourth of six records.
-    """
-    dense = family in DENSE
-    rng = np.random.default_rng([7, EXACT.index(prior)])
-    records, times = random_stream(rng, 6, dense, WORDS)
-    records = [shaped(family, each) for each in records]
-    problem = pair(prior, family, WIDTH)
-    naive = problem.naive
-    for i, (each, time) in enumerate(zip(records, times, strict=True)):
-        naive.step(each, time)  # for the base measure it records on its way, which follows what is announced
-        if i == 3:
-            allowed = [
-                h
-                for h in naive.hypotheses
-                if any({0, 2} <= set(members) for members in h.clusters.values()) == (kind == "together")
-            ]
-            if allowed:
-                naive.hypotheses = allowed
-                naive.head = naive.lane = max(range(len(allowed)), key=lambda j: allowed[j].lj)
-    joints = log_joints(records, times, problem.naive.prior, problem.naive.family, problem.naive.views)
-    joints = {z: joint for z, joint in joints.items() if (z[0] == z[2]) == (kind == "together")}
-    beam, labels = problem.search(), list[int]()
-
-    def read(out: Output) -> None:
-        for row in out.revisions[: out.counters.revisions]:
-            labels[int(row["seq"])] = int(row["label"])
-
-    for i, (each, time) in enumerate(zip(records, times, strict=True)):
-        for _, _, out in beam.run(encode([each], [time], dense), with_events=True):
-            labels.append(int(out.answers["label"][0]))
-            probability = float(out.answers["probability"][0])
-            read(out)
-        if i == 3:
-            known = Known.of(beam, np.array(labels), 0)
-            sides = [Side(True, np.array([0, 2]), known.labels[[0, 2]])]
-            if kind == "apart":
-                sides = [Side(False, np.array([j]), known.labels[[j]]) for j in (0, 2)]
-            kept = obey(beam, sides, clusters_by_hypothesis(beam, known), known)
-            assert kept.any() == bool(joints)
-            if not joints:
-                return
-            for out in keep(beam, kept, with_events=True):
-                read(out)
-            best = max(joints[z] for z in joints)
-
-    assert len(beam.log_joints) == len(joints)
-    expected = sorted(joints.values())
-    np.testing.assert_allclose(sorted(beam.log_joints), expected, rtol=1e-10, atol=1e-9)
-    found = founders_of(labels)
-    assert joints[found] == pytest.approx(best, abs=1e-9)
-    joined = [joint for z, joint in joints.items() if z[5] == found[5]]
-    share = math.exp(log_sum_exp(joined) - log_sum_exp(expected))
-    assert probability == pytest.approx(share, abs=1e-9)
-
+WIDTH = 4096  # more than the clusterings of eight records of which the first are decided
 
 PINNED = {
     "crp_retire": "flat",
@@ -109,12 +44,12 @@ PINNED = {
 def test_a_pinned_story_never_closes_and_the_beam_stays_exact(prior: str, after: int) -> None:
     """Two silences end every other cluster; what joins the pinned one after them is weighed as defined.
 
-    Of the clusterings of the first records all stay that have the records of the story in it.
+    Of the clusterings of the first records the announced one stays.
     """
     family, times = PINNED[prior], [0.0, 0.5, 1.0, 30.0, 30.5, 31.0, 31.5, 60.0]
     if not prior.endswith("seconds"):
         times = [float(i) for i in range(len(times))]
-    dense, problem = family in DENSE, pair(prior, family, 16 * WIDTH)
+    dense, problem = family in DENSE, pair(prior, family, WIDTH)
     records, _ = random_stream(np.random.default_rng(5), len(times), dense, WORDS)
     records = [shaped(family, each) for each in records]
     beam, labels = problem.search(), list[int]()
@@ -124,20 +59,18 @@ def test_a_pinned_story_never_closes_and_the_beam_stays_exact(prior: str, after:
             for row in out.revisions[: out.counters.revisions]:
                 labels[int(row["seq"])] = int(row["label"])
         if i == after - 1:
-            known = Known.of(beam, np.array(labels), 0)
-            story = known.side(False, [labels[0]])
-            kept = obey_pin(beam, story, clusters_by_hypothesis(beam, known), known)
-            assert not [*keep(beam, kept, with_events=False)]
+            assert not [*decide(beam, with_events=False)]
             beam.pin({labels[0]})
+            first = founders_of(labels)
     naive = problem.naive
     given = records, times, naive.prior, naive.family, fixed_views(naive.base, records)
     pinned, free = (
-        {z: joint for z, joint in log_joints(*given, keys).items() if not any(z[i] for i in story.seqs)}
+        {z: joint for z, joint in log_joints(*given, keys).items() if z[:after] == first}
         for keys in ({0}, ())
     )
     np.testing.assert_allclose(sorted(beam.log_joints), sorted(pinned.values()), rtol=1e-10, atol=1e-9)
     assert pinned[founders_of(labels)] == pytest.approx(max(pinned.values()), abs=1e-9)
-    assert len(free) < len(pinned) < 16 * WIDTH
+    assert len(free) < len(pinned) < WIDTH
 
 
 # ---------------------------------------------------------------- in an engine
@@ -184,34 +117,44 @@ def refusal(engine: Engine, what: Any, *stories: int, **more: Any) -> str:
     return caught.value.message
 
 
-@pytest.mark.parametrize("family", ["texts", "vectors"])
-def test_pinning_drops_only_hypotheses_that_differ_on_the_story(family: str) -> None:
-    """Before a look is due, which would decide everything."""
+def contested(family: str, seed: int) -> Engine:
+    """A stream before a look is due, of whose records hypotheses contest some."""
     settings: dict[str, Any] = {"beam": 8, "concentration": 0.5}
-    engine = Engine(Settings(**settings), with_events=True)
-    engine.advance(stories_of(23, 2))
-    if family == "vectors":
-        rng = np.random.default_rng(3)
-        more = {"prior": "crp", "likelihood": "gaussian", "variance": 1.0, "mean_variance": 4.0}
-        engine = Engine(Settings(**settings, **more), with_events=True)
-        engine.advance([*(rng.normal(size=(23, 2)) + 2.0 * rng.integers(0, 3, (23, 1)))])
-    found = []
-    for story in largest(engine):
-        other = copy.deepcopy(engine)
-        stream, search = other.stream(), other.search
-        assert stream is not None
-        assert search is not None
-        known = Known.of(search, stream.held.labels, stream.since)
-        clusters = clusters_by_hypothesis(search, known)
-        own = clusters[:, labels_of(other) == story]
-        agree = [h for h in range(len(clusters)) if own[h].tolist() == own[search.head].tolist()]
-        joints, before = search.log_joints[agree], labels_of(other)
-        assert not correct(other, "pin", story).assignments
-        assert other.search is not None
-        np.testing.assert_allclose(sorted(other.search.log_joints), sorted(joints), rtol=1e-12)
-        assert (labels_of(other) == before).all()
-        found.append((len(clusters), len(agree)))
-    assert any(1 < left < width for width, left in found), found
+    if family == "texts":
+        engine = Engine(Settings(**settings), with_events=True)
+        engine.advance(stories_of(23, seed))
+        return engine
+    rng = np.random.default_rng(seed)
+    more = {"prior": "crp", "likelihood": "gaussian", "variance": 1.0, "mean_variance": 4.0}
+    engine = Engine(Settings(**settings, **more), with_events=True)
+    engine.advance([*(rng.normal(size=(23, 2)) + 2.0 * rng.integers(0, 3, (23, 1)))])
+    return engine
+
+
+@pytest.mark.parametrize("what", ["pin", "keep-apart", "merge", "move", "split"])
+@pytest.mark.parametrize(("family", "seed"), [("texts", 2), ("vectors", 3)])
+def test_the_announced_clustering_decides_before_a_correction(family: str, seed: int, what: str) -> None:
+    """What it does not name stays as it was announced; a refused one decides nothing."""
+    engine = contested(family, seed)
+    before, (a, b) = labels_of(engine), largest(engine)[:2]
+    own = np.flatnonzero(before == a)
+    refusal(engine, "move", a, seqs=(int(own[0]),))
+    assert engine.counters()["hypotheses"] > 1
+    assert engine.counters()["undecided"] > 0
+    stories = {"merge": (a, b), "keep-apart": (a, b), "move": (b,)}.get(what, (a,))
+    named = own[1:3] if what in ("move", "split") else own[:0]
+    answers = correct(engine, what, *stories, seqs=tuple(named.tolist()))
+    counters, after = engine.counters(), labels_of(engine)
+    assert (counters["hypotheses"], counters["undecided"]) == (1, 0)
+    moved = np.flatnonzero(after != before)
+    assert sorted(answer.seq for answer in answers.assignments if answer.revision) == moved.tolist()
+    if what == "merge":
+        assert {*before[moved].tolist()} < {a, b}
+    else:
+        assert moved.tolist() == named.tolist()
+    again = Engine.loads(engine.dumps(), engine.settings, with_events=True)
+    more = stories_of(60, 5)[23:] if family == "texts" else points(40, 3)
+    assert again.advance(more).lines == engine.advance(more).lines
 
 
 def test_merging_moves_all_records_and_tells_of_it() -> None:
@@ -261,10 +204,11 @@ def test_splitting_off_the_founder_of_a_story_leaves_the_rest_its_name() -> None
     assert again.advance(more).lines == engine.advance(more).lines
 
 
-def test_joints_after_a_correction_are_those_of_the_clustering() -> None:
+@pytest.mark.parametrize("beam", [1, 8])
+def test_joints_after_a_correction_are_those_of_the_clustering(beam: int) -> None:
     """The log joint of what was put together by hand, worked out anew from all records."""
     for what in ("merge", "split", "move"):
-        engine = Engine(Settings(prior="crp", likelihood="gaussian", beam=1, warmup=40, second_look=100))
+        engine = Engine(Settings(prior="crp", likelihood="gaussian", beam=beam, warmup=40, second_look=100))
         rng = np.random.default_rng(3)
         engine.advance([*(rng.normal(size=(80, 2)) + 4.0 * rng.integers(0, 2, (80, 1)))])
         before, joint, stream = labels_of(engine), engine.log_joint, engine.stream()

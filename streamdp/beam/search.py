@@ -70,11 +70,6 @@ class BeamSearch:
         return self._choice
 
     @property
-    def walk(self) -> Walk:
-        """Scratch space of a change of the best hypothesis."""
-        return self._walk
-
-    @property
     def new_weights(self) -> np.ndarray:
         """Prior weight of a new cluster under each hypothesis, when the last record was scored."""
         return self._choice.new_weight

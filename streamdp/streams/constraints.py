@@ -1,9 +1,8 @@
 """Corrections that say which records belong together, in a beam: factors of infinite weight over partitions.
 
-Hypotheses that a constraint forbids are dropped, and the probabilities of the others are renormalised. Where
-none is left, or the best one that is left is worse than the announced clustering with just these records
-moved, that takes their place. What the constraints in force name stays where it is from then on: the steps of
-a beam part and join no earlier records, and looks back and refinements leave those records alone.
+The announced clustering decides everything first. Then records move in it as the correction says, whatever
+that costs. What the constraints in force name stays where it is from then on: looks back and refinements
+leave those records alone.
 """
 
 from __future__ import annotations
@@ -14,41 +13,35 @@ from typing import NamedTuple
 import numpy as np
 
 from streamdp.answers.announcer import Announcer
-from streamdp.beam.data.choice import UNIT_NATS
-from streamdp.beam.data.pool import ALIVE
 from streamdp.beam.data.state import Output
-from streamdp.beam.looks.moves import Moves, apply, is_full
-from streamdp.beam.looks.review import by_label, leave
-from streamdp.beam.looks.second_look import LEAST_GAIN
-from streamdp.beam.search import BeamSearch
+from streamdp.beam.looks.moves import Moves, apply, head_by_label, is_full
+from streamdp.beam.looks.review import decide
 from streamdp.offline.task import Stream
 from streamdp.offline.weigh import nats_of
 from streamdp.records import Assignment
 from streamdp.state.corrections import Correction
-from streamdp.streams.corrections import Corrections, Held, Side, newest_labels, refused
+from streamdp.streams.corrections import Corrections, Held, Side, refused
 
 
 class Known(NamedTuple):
-    """The records that are retained or undecided, from number ``first`` on, with their newest labels.
+    """The records that are retained, from number ``first`` on, with their newest labels.
 
-    ``open`` and ``sizes`` are the labels, in order, and sizes of the open clusters of the best hypothesis;
-    ``movable`` says of which records the answer may still change.
+    Answers before number ``since`` are final. ``open`` and ``sizes`` are the labels, in order, and sizes of
+    the open clusters of the best hypothesis.
     """
 
     first: int
     labels: np.ndarray
-    movable: np.ndarray
+    since: int
     open: np.ndarray
     sizes: np.ndarray
 
     @classmethod
-    def of(cls, search: BeamSearch, retained: np.ndarray, since: int) -> Known:
-        """``retained`` are labels of the latest records; answers before number ``since`` are final."""
-        state, (first, labels) = search.state, newest_labels(search, retained)
-        slots = search.head_slots()
-        names, slots = by_label(search, slots[state.pool.state[slots] == ALIVE])
-        movable = np.arange(first, search.seq) >= max(since, search.seq - len(retained))
-        return cls(first, labels, movable, names, state.pool.slots["size"][slots])
+    def of(cls, stream: Stream) -> Known:
+        """Those of a running stream."""
+        names, slots = head_by_label(stream.search)
+        sizes = stream.search.state.pool.slots["size"][slots]
+        return cls(stream.held.first, stream.held.labels, stream.since, names, sizes)
 
     def side(self, together: bool, labels: Sequence[int], but: Sequence[int] = ()) -> Side:
         """The records of some open clusters, but for those of these numbers."""
@@ -68,68 +61,7 @@ class Known(NamedTuple):
 
     def can_go(self, side: Side) -> bool:
         """Whether all of these records can be moved."""
-        return not side.older and bool(self.movable[side.seqs - self.first].all())
-
-
-# ---------------------------------------------------------------- hypotheses
-
-
-def _founders(search: BeamSearch, labels: np.ndarray) -> np.ndarray:
-    """The founders of clusters of the best hypothesis, by label; a number below 0 for one that is gone."""
-    names, slots = by_label(search, search.head_slots())
-    if not len(names):
-        return -1 - labels
-    at = np.minimum(np.searchsorted(names, labels), len(names) - 1)
-    return np.where(names[at] == labels, search.state.pool.founder[slots[at]], -1 - labels)
-
-
-def clusters_by_hypothesis(search: BeamSearch, known: Known) -> np.ndarray:
-    """The founder of the cluster of each known record under each hypothesis, shape (width, N).
-
-    What is decided has the same under all.
-    """
-    state, width = search.state, int(search.state.beam.counters.width)
-    found = np.tile(_founders(search, known.labels), (width, 1))
-    nodes = state.beam.leaf[:width].copy()
-    for place in range(search.seq - 1 - known.first, search.decided - known.first, -1):
-        found[:, place] = state.lineages.rows["founder"][state.trellis.lineage[nodes]]
-        nodes = state.trellis.parent[nodes]
-    return found
-
-
-def obey(search: BeamSearch, sides: Sequence[Side], clusters: np.ndarray, known: Known) -> np.ndarray:
-    """Which hypotheses a constraint allows, shape (width,)."""
-    older = [set(_founders(search, np.array(side.older, np.int64)).tolist()) for side in sides]
-    allowed = np.ones(len(clusters), bool)
-    for h, own in enumerate(clusters):
-        found = [
-            {*own[side.seqs - known.first].tolist(), *before}
-            for side, before in zip(sides, older, strict=True)
-        ]
-        for i, a in enumerate(found):
-            allowed[h] &= not sides[i].together or len(a) == 1
-            allowed[h] &= not any(a & b for b in found[:i])
-    return allowed
-
-
-def obey_pin(search: BeamSearch, pinned: Side, clusters: np.ndarray, known: Known) -> np.ndarray:
-    """Which hypotheses have all records of a pinned story where the best one has them, shape (width,)."""
-    own = clusters[:, pinned.seqs - known.first]
-    return np.asarray((own == own[search.head]).all(axis=1))
-
-
-def keep(search: BeamSearch, kept: np.ndarray, *, with_events: bool) -> Iterator[Output]:
-    """Leave some hypotheses; the best of them is announced, if the one that was is none of them."""
-    heir = search.head
-    if kept.all():
-        return
-    if not kept[heir]:
-        joints = np.where(kept, search.log_joints, -np.inf)
-        heir = int(np.argmax((joints - joints.max()) * UNIT_NATS > -0.5))
-    yield from leave(search, kept, heir, with_events=with_events)
-
-
-# ---------------------------------------------------------------- corrections
+        return not side.older and bool((side.seqs >= self.since).all())
 
 
 class Constraint(NamedTuple):
@@ -190,22 +122,12 @@ def _direction(known: Known, own: Mapping[int, Side], pinned: Collection[int]) -
 
 
 def _fixed(known: Known, side: Side) -> str:
-    stay = side.seqs[~known.movable[side.seqs - known.first]]
+    stay = side.seqs[side.seqs < known.since]
     return _final(f"record {stay[0]} can not be moved") if len(stay) else ""
 
 
 def _final(what: str) -> str:
     return f"{what}: older records are not retained (--retain), or their answers are final (--second-look)"
-
-
-def _moves(stream: Stream, wanted: Constraint) -> Moves | str:
-    """How the announced clustering is to change; or why it cannot."""
-    if wanted.lost:
-        return wanted.lost
-    search = stream.search
-    if wanted.into == search.next_label and is_full(search):
-        return "the finite mixture has no more components"
-    return Moves.to(search, stream.held, wanted.moved, wanted.into)
 
 
 def hold(
@@ -224,16 +146,16 @@ def hold(
         raise refused("a hole is of templates of log lines, and these are none")
     if stream is None:
         raise refused("no records are retained (--retain)")
-    search = stream.search
-    known = Known.of(search, stream.held.labels, stream.since)
-    corrections.follow(known.first, known.labels)
+    corrections.follow(stream.search.seq, stream.held.labels)
     records = numbers_of(announcer.undecided, correction)
     if -1 in records:
         missing = correction.ids[records.index(-1)]
         raise refused(f"no record of id {missing!r} has an open answer: name it by its number (--seq, seqs)")
-    sides, outputs = _constrain(stream, corrections, correction, known, records, with_events=with_events)
-    corrections.begin(correction, sides)
-    return _followed(search, corrections, announcer, outputs)
+    minted = stream.search.next_label
+    wanted = constraint_of(correction, Known.of(stream), records, minted, corrections.pinned)
+    outputs = _carry_out(stream, corrections, wanted, with_events=with_events)
+    corrections.begin(correction, wanted.sides)
+    return _followed(stream, corrections, announcer, outputs)
 
 
 def numbers_of(held: dict[int, Assignment], correction: Correction) -> list[int]:
@@ -258,47 +180,29 @@ def learn_classes(announcer: Announcer, correction: Correction) -> None:
 
 
 def _followed(
-    search: BeamSearch, corrections: Corrections, announcer: Announcer, outputs: Iterator[Output]
+    stream: Stream, corrections: Corrections, announcer: Announcer, outputs: Iterator[Output]
 ) -> Iterator[Output]:
     """The same; the sides of corrections learn the labels that come of it."""
     yield from outputs
-    corrections.follow(*newest_labels(search, announcer.retained.newest()[0]))
+    corrections.follow(stream.search.seq, announcer.retained.newest()[0])
 
 
-def _constrain(
-    stream: Stream,
-    corrections: Corrections,
-    correction: Correction,
-    known: Known,
-    records: Sequence[int],
-    *,
-    with_events: bool,
-) -> tuple[list[Side], Iterator[Output]]:
-    """The sides of a correction, and what comes of it. Raises CorrectionError."""
-    search = stream.search
-    minted = search.next_label
-    wanted = constraint_of(correction, known, records, minted, corrections.pinned)
-    clusters = clusters_by_hypothesis(search, known)
-    if correction.what == "pin":
-        kept = obey_pin(search, wanted.sides[0], clusters, known)
-        return wanted.sides, keep(search, kept, with_events=with_events)
-    kept = obey(search, wanted.sides, clusters, known)
-    kept_ones = wanted.sides, keep(search, kept, with_events=with_events)
-    if kept[search.head]:
-        return kept_ones
-    moves = _moves(stream, wanted)
-    if isinstance(moves, str):
-        if not kept.any():
-            raise refused(moves)
-        return kept_ones
-    after = known.labels.copy()
-    after[moves.seqs - known.first] = moves.labels
-    nats, best = nats_of(stream, moves), np.where(kept, search.log_joints, -np.inf).max()
-    if best >= search.log_joints[search.head] + nats - LEAST_GAIN:  # one that is left may be just that
-        return kept_ones
-    if (against := corrections.against(known.first, after)) is not None:
+def _carry_out(
+    stream: Stream, corrections: Corrections, wanted: Constraint, *, with_events: bool
+) -> Iterator[Output]:
+    """What comes of a constraint. Raises CorrectionError."""
+    search, held = stream.search, stream.held
+    if wanted.lost:
+        raise refused(wanted.lost)
+    if not len(wanted.moved):
+        return decide(search, with_events=with_events)
+    if wanted.into == search.next_label and is_full(search):
+        raise refused("the finite mixture has no more components")
+    moves, after = Moves.to(search, held, wanted.moved, wanted.into), held.labels.copy()
+    after[moves.seqs - held.first] = moves.labels
+    if (against := corrections.against(held.first, after)) is not None:
         raise refused(told_of(against))
-    return wanted.sides, apply(search, stream.held, moves._replace(nats=nats), with_events=with_events)
+    return apply(search, held, moves._replace(nats=nats_of(stream, moves)), with_events=with_events)
 
 
 def told_of(held: Held) -> str:

@@ -15,7 +15,6 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from streamdp.beam.search import BeamSearch
 from streamdp.errors import Exit
 from streamdp.kernels.packed import pack, unpack
 from streamdp.kernels.sound import require, within
@@ -170,8 +169,9 @@ class Corrections:
 
     # ---------------------------------------------------------------- constraints
 
-    def follow(self, first: int, labels: np.ndarray) -> None:
-        """Learn the newest labels of the records from number ``first`` on; those before it are final."""
+    def follow(self, seq: int, labels: np.ndarray) -> None:
+        """Learn the newest labels of the latest of ``seq`` records; those before them are final."""
+        first = seq - len(labels)
         for held in self.held.values():
             for side in held.sides:
                 gone = side.seqs < first
@@ -254,19 +254,6 @@ def _sound_rule(shape: Any, place: Any, value: Any) -> Rule:
     known = all(token is None or (type(token) is bytes and token) for token in shape)
     require(known and (value is None or type(value) is bytes), "a rule of another type")
     return Rule(tuple(shape), place, value)
-
-
-def newest_labels(search: BeamSearch, retained: np.ndarray) -> tuple[int, np.ndarray]:
-    """The first record that is retained or undecided, and the newest label of each from there on.
-
-    ``retained`` are the labels of those that are retained, which are the latest.
-    """
-    seq, decided, announced = search.seq, search.decided, search.state.announced
-    first = min(seq - len(retained), decided + 1)
-    undecided, labels = np.arange(decided + 1, seq), np.zeros(seq - first, np.int64)
-    labels[undecided - first] = announced[undecided & (len(announced) - 1)]
-    labels[len(labels) - len(retained) :] = retained
-    return first, labels
 
 
 def refused(message: str) -> CorrectionError:

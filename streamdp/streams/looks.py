@@ -19,7 +19,7 @@ from streamdp.likelihoods import VectorFamily
 from streamdp.likelihoods.base import Moments
 from streamdp.settings.blueprint import Blueprint
 from streamdp.settings.schema import Settings
-from streamdp.streams.corrections import Corrections, newest_labels
+from streamdp.streams.corrections import Corrections
 
 if TYPE_CHECKING:
     from streamdp.offline.passes import Passes
@@ -79,7 +79,7 @@ class Looks:
     ) -> Iterator[Output]:
         """Look again at what has come of age; begin and adopt refinements. Yields revisions and events."""
         if self._corrections.held:
-            self._corrections.follow(*newest_labels(search, self._announcer.retained.newest()[0]))
+            self._corrections.follow(search.seq, self._announcer.retained.newest()[0])
         if self._age and search.seq >= self._age + REVIEW_EVERY:
             yield from self._review(search, with_events=with_events, last=last)
         if last or due_at(search.seq):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from streamdp.beam.data.choice import Choice, Scores, Walk
+from streamdp.beam.data.choice import Choice, Scores
 from streamdp.beam.data.members import drop_expiry, release_members
 from streamdp.beam.data.pool import add_joint
 from streamdp.beam.data.state import COMPLETE, Incoming, Model, Output, State
@@ -24,52 +24,28 @@ from streamdp.beam.looks.moving import (
 )
 from streamdp.beam.looks.recent import Recent, link, unlink
 from streamdp.beam.step.advance import Records, record_at
-from streamdp.beam.step.announce import add_move, change_head, mint, weigh_revisions
+from streamdp.beam.step.announce import add_move, mint
 from streamdp.beam.step.capacity import need
-from streamdp.beam.step.closing import discard_slot, drop_all_but, found_slot
+from streamdp.beam.step.closing import discard_slot, drop_all_but_head, found_slot
 from streamdp.beam.step.commit import settle
 from streamdp.kernels.jit import entry, kernel
 
 
-@kernel
-def _begin_at_best(state: State) -> None:
-    """Let scores be relative to those of the best hypotheses that are left."""
-    beam = state.beam
-    width = beam.counters.width
-    joint = beam.joint[0]
-    for h in range(1, width):
-        joint = max(joint, beam.joint[h])
-    for h in range(width):
-        beam.joint[h] -= joint
-    add_joint(beam, joint)
-
-
 @entry
-def keep_some(
-    model: Model, state: State, out: Output, walk: Walk, choice: Choice, kept: np.ndarray, heir: int
-) -> None:
-    """Leave the hypotheses that are marked in ``kept``; one of them, ``heir``, is announced from now on."""
+def keep_head(model: Model, state: State, out: Output, choice: Choice) -> None:
+    """Leave the hypothesis that is announced, and no other."""
     beam = state.beam
-    undecided = beam.counters.seq - beam.counters.decided - 1
-    if not room_to_look(state, out, undecided):
+    if not room_to_look(state, out, 0):
         return
-    events = out.counters.events + 2 * undecided + state.pool.counters.used
+    events = out.counters.events + state.pool.counters.used
     out.needs.events = need(out, events, out.events.shape[0])
     if out.counters.status != COMPLETE:
         return
-    told, revised = out.counters.events, out.counters.revisions
-    if heir != beam.counters.head:
-        change_head(state, out, walk, heir)
-        beam.counters.head = heir
-    drop_all_but(state, choice, kept)
-    _begin_at_best(state)
+    drop_all_but_head(state, choice)
+    add_joint(beam, beam.joint[0])
+    beam.joint[0] = 0.0
     beam.counters.seq -= 1  # what is told is caused by the last record, at which all hypotheses end
-    weigh_revisions(state, out, walk, revised, beam.counters.decided)
-    settle(model, state, out, choice, beam.counters.width)
-    for r in range(revised, out.counters.revisions):
-        out.revisions[r].by = beam.counters.seq
-    for e in range(told, out.counters.events):
-        out.events[e].by = beam.counters.seq
+    settle(model, state, out, choice, 1)
     beam.counters.seq += 1
     out.counters.done = 1
 

@@ -10,7 +10,7 @@ import numpy as np
 from streamdp.beam.clusters.places import Places
 from streamdp.beam.data.pool import ALIVE
 from streamdp.beam.data.state import GROW, REVIEW_EVERY, Incoming, Output
-from streamdp.beam.looks.rearrange import keep_some
+from streamdp.beam.looks.rearrange import keep_head
 from streamdp.beam.looks.recent import Recent, gather
 from streamdp.beam.looks.second_look import Chosen, Look, look_again
 from streamdp.beam.search import BeamSearch
@@ -57,17 +57,11 @@ def coming_of_age(seq: int, age: int, *, last: bool) -> list[tuple[int, int]]:
 
 def decide(search: BeamSearch, *, with_events: bool) -> Iterator[Output]:
     """Let the best hypothesis decide everything, so that nothing is contested. Yields events."""
-    width = int(search.state.beam.counters.width)
-    yield from leave(search, np.arange(width) == search.head, search.head, with_events=with_events)
-
-
-def leave(search: BeamSearch, kept: np.ndarray, heir: int, *, with_events: bool) -> Iterator[Output]:
-    """Leave some hypotheses, of which one is announced from now on. Yields revisions and events."""
 
     def look(out: Output) -> None:
-        keep_some(search.model, search.state, out, search.walk, search.choice, kept.astype(np.int64), heir)
+        keep_head(search.model, search.state, out, search.choice)
 
-    yield from run_looks(search, look, 1, search.seq - 1 - search.decided, 1, with_events)
+    yield from run_looks(search, look, 1, 0, 1, with_events)
 
 
 def review(

@@ -5,8 +5,6 @@ That is from the chosen children to the hypotheses of the next record, and what 
 
 from __future__ import annotations
 
-import numpy as np
-
 from streamdp.beam.data.choice import Choice
 from streamdp.beam.data.members import drop_expiry, release_members
 from streamdp.beam.data.pool import ALIVE, CLOSED, add_joint, free_slot, take_slot
@@ -106,16 +104,14 @@ def drop_dissenters(model: Model, state: State, choice: Choice, seq: int) -> int
 
 
 @kernel
-def drop_all_but(state: State, choice: Choice, kept: np.ndarray) -> None:
-    """Drop the hypotheses that are not marked in ``kept``; the head is marked."""
+def drop_all_but_head(state: State, choice: Choice) -> None:
+    """Drop the hypotheses that are not announced."""
     beam = state.beam
     for h in range(beam.counters.width):
-        choice.dropped[h] = kept[h] == 0
+        choice.dropped[h] = h != beam.counters.head
     _drop(state, choice)
-    if beam.counters.width == 1 or beam.counters.greedy != beam.counters.head:
-        beam.counters.leads = 0
-    if beam.counters.width == 1:
-        beam.counters.lead = 0.0
+    beam.counters.leads = 0
+    beam.counters.lead = 0.0
     beam.counters.decided = advance_root(state.trellis, state.lineages)
 
 
