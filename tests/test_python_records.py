@@ -8,6 +8,7 @@ import pickle
 from collections.abc import Callable
 from typing import Any
 
+import msgspec
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -66,6 +67,42 @@ def test_what_is_no_record_is_said_and_nothing_is_taken(record: Any) -> None:
     with pytest.raises(TypeError, match="the value of a record is a text, a sequence") as caught:
         engine.advance([Record("storm over coast", {"line": 1}), record])
     assert "\n" not in str(caught.value)
+    assert engine.seq == 0
+
+
+@pytest.mark.parametrize(
+    ("given", "found"),
+    [
+        ({"id": "\ud800a"}, {"id": "\ufffda"}),
+        ({"id": 2**70}, {"id": str(2**70)}),
+        ({"id": 17.0}, {"id": 17}),
+        ({"id": np.int64(17)}, {"id": 17}),
+        ({"value": "storm \ud800 coast"}, {}),
+        ({"value": {"a": "\ud800", "\udc00": "b"}}, {}),
+        (
+            {"keep": {"a": 2**70, "b": ["\ud800", (1, np.arange(2))]}},
+            {"keep": {"a": str(2**70), "b": ["\ufffd", [1, [0, 1]]]}},
+        ),
+    ],
+)
+def test_what_no_state_could_hold_is_held_as_decoders_do(
+    given: dict[str, Any], found: dict[str, Any]
+) -> None:
+    """A state could not be stored, or loaded, once a record of Python's own had come with such a thing."""
+    made = {"value": "storm over coast", "position": {"line": 1}} | given
+    engine = Engine(Settings())
+    answer = engine.advance([Record(**made)]).assignments[0]
+    assert {name: getattr(answer, name) for name in found} == found
+    again = Engine.loads(engine.dumps(), engine.settings)
+    assert again.dumps() == engine.dumps()
+    assert again.open_answers() == engine.open_answers()
+
+
+@pytest.mark.parametrize("given", [{"id": 1.5}, {"id": True}, {"id": ["a"]}, {"keep": ["a"]}])
+def test_ids_and_kept_fields_that_are_none_are_said_and_nothing_is_taken(given: dict[str, Any]) -> None:
+    engine, good = Engine(Settings()), Record("storm over coast", {"line": 1})
+    with pytest.raises(TypeError, match="of a record"):
+        engine.advance([good, msgspec.structs.replace(good, **given)])
     assert engine.seq == 0
 
 

@@ -102,15 +102,20 @@ def plain(
     made: Record = record if isinstance(record, Record) else Record(record, position)
     if made.time is not None and (made.time.__class__ is not float or made.time != made.time):
         made = msgspec.structs.replace(made, time=seconds_of(made.time))
+    if made.id is not None or made.keep is not None:
+        made = msgspec.structs.replace(made, id=_id(made.id), keep=_kept_of(made.keep))
     value = made.value
     if isinstance(value, str):
-        return made
+        whole = _whole(value)
+        return made if whole is value else msgspec.structs.replace(made, value=whole)
     try:
         if isinstance(value, Mapping):
             if holds_categories(value) or all(map(is_missing, value.values())):
-                fields = {str(name): _part(found) for name, found in value.items() if not is_missing(found)}
+                fields = {
+                    _whole(str(name)): _part(found) for name, found in value.items() if not is_missing(found)
+                }
                 return msgspec.structs.replace(made, value=fields)
-            features = {str(name): float(number) for name, number in value.items()}
+            features = {_whole(str(name)): float(number) for name, number in value.items()}
             return msgspec.structs.replace(made, value=features)
         if not isinstance(value, bytes):
             return msgspec.structs.replace(made, value=list(map(float, value)))
@@ -120,6 +125,57 @@ def plain(
         "the value of a record is a text, a sequence of numbers, or a mapping from names to numbers or to "
         f"categories, not {_named(value)}"
     )
+
+
+def _whole(text: str) -> str:
+    """A text in which U+FFFD stands for each half of a surrogate pair, which no state could hold."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return text
+
+
+def _id(name: Any) -> str | int | None:
+    """An id, 17 for 17.0; one beyond 64 bits becomes a text. TypeError for what is none."""
+    if name is None:
+        return None
+    if isinstance(name, str):
+        return _whole(name)
+    plain_name = name.item() if hasattr(name, "dtype") and name.ndim == 0 else name
+    if isinstance(plain_name, float) and plain_name.is_integer():
+        plain_name = int(plain_name)
+    if isinstance(plain_name, bool) or not isinstance(plain_name, int):
+        raise TypeError(f"the id of a record is a text or a whole number, not {_named(name)}")
+    return plain_name if _MOST_BELOW <= plain_name < _MOST else str(plain_name)
+
+
+_MOST_BELOW, _MOST = -(1 << 63), 1 << 64
+"""Whole numbers that a state can hold."""
+
+
+def _kept_of(keep: Any) -> dict[str, Any] | None:
+    """Kept fields whose texts and whole numbers a state can hold. TypeError for what are none."""
+    if keep is None:
+        return None
+    if not isinstance(keep, Mapping):
+        raise TypeError(f"the kept fields of a record are a mapping from names to values, not {_named(keep)}")
+    found: dict[str, Any] = _kept(keep)
+    return found
+
+
+def _kept(value: Any) -> Any:
+    if isinstance(value, str):
+        return _whole(value)
+    if isinstance(value, Mapping):
+        return {_whole(str(name)): _kept(part) for name, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [_kept(part) for part in value]
+    if hasattr(value, "tolist"):  # an array, or a number of numpy
+        return _kept(value.tolist())
+    if isinstance(value, int) and not _MOST_BELOW <= value < _MOST:
+        return str(value)
+    return value
 
 
 def holds_categories(value: Any) -> bool:
@@ -139,7 +195,7 @@ def _part(found: Any) -> str | float | list[float]:
     """A category as it is written, a number that is none, or a vector."""
     if _is_sequence(type(found)):
         return list(map(float, found))
-    return float(found) if isinstance(found, float) and not found.is_integer() else written(found)
+    return float(found) if isinstance(found, float) and not found.is_integer() else _whole(written(found))
 
 
 class FieldNames(NamedTuple):
@@ -176,13 +232,16 @@ def written(category: Any) -> str:
     raise ValueError(f"is no category (a text, a whole number, true or false): {_named(category)}")
 
 
+_PLAIN_IDS = (str, type(None))
+
+
 def all_plain(
     records: Iterable[Any], first: int = 0, form: Callable[[Any, Position], Any] | None = None
 ) -> list[Record | Reject]:
     """The records, those made in Python with plain values, what is none numbered from ``first``.
 
-    What was decoded from bytes is plain, and so are texts, with seconds or without. ``form`` reads mappings
-    that have the form of a file's records.
+    What was decoded from bytes is plain, and so are texts of ASCII, with seconds or without. ``form`` reads
+    mappings that have the form of a file's records.
     """
     return [
         record
@@ -191,6 +250,10 @@ def all_plain(
             record.raw
             or (
                 record.value.__class__ is str
+                and record.value.isascii()
+                and record.keep is None
+                and record.id.__class__ in _PLAIN_IDS
+                and (record.id is None or record.id.isascii())
                 and ((at := record.time) is None or (at.__class__ is float and at == at))
             )
         )
