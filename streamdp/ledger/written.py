@@ -214,17 +214,70 @@ def put_values(table: Table, seq: int, values: np.ndarray, begin: int, end: int)
 
 
 @kernel
-def _are_shares(line: Any) -> bool:
-    """Whether probabilities are as small as they are; a state that was tampered with may have others.
+def _can_be_written(line: Any) -> bool:
+    """Whether numbers are small enough to be written; NaN is, where something is not told.
 
-    That of a cluster that lasts, stability and confidence may be NaN.
+    Probabilities are, unless somebody has tampered with a state.
     """
     largest = max(abs(line.probability), abs(line.new_probability))
+    if not (largest < LARGEST and abs(line.log_predictive) < LARGEST and abs(line.novelty) < LARGEST):
+        return False
     if abs(line.lasting_probability) >= LARGEST or abs(line.stability) >= LARGEST:
         return False
-    if abs(line.confidence) >= LARGEST or abs(line.confidence_labels) >= LARGEST:
-        return False
-    return bool(largest < LARGEST)
+    return not (abs(line.confidence) >= LARGEST or abs(line.confidence_labels) >= LARGEST)
+
+
+@kernel
+def _put_member(out: np.ndarray, at: int, name: np.ndarray, number: float) -> int:
+    return _put_number(out, _put_all(out, at, name), number)
+
+
+@kernel
+def _put_told(out: np.ndarray, at: int, name: np.ndarray, number: float) -> int:
+    """Write a member, unless it is NaN."""
+    return at if math.isnan(number) else _put_member(out, at, name, number)
+
+
+@kernel
+def _put_numbers(out: np.ndarray, at: int, line: Any) -> int:
+    """Write what an answer says of a record."""
+    at = _put_whole(out, _put_all(out, at, _CLUSTER), line.label)
+    at = _put_member(out, at, _PROBABILITY, line.probability)
+    at = _put_member(out, at, _NEW_PROBABILITY, line.new_probability)
+    at = _put_told(out, at, _LASTING, line.lasting_probability)
+    at = _put_told(out, at, _STABILITY, line.stability)
+    if not math.isnan(line.confidence):
+        at = _put_member(out, at, _CONFIDENCE, line.confidence)
+        at = _put_whole(out, _put_all(out, at, _LABELS), int(line.confidence_labels))
+    at = _put_all(out, _put_all(out, at, _NEW), _TRUE if line.founded else _FALSE)
+    at = _put_all(out, at, _LINK)
+    at = _put_all(out, at, NULL) if line.link < 0 else _put_whole(out, at, line.link)
+    at = _put_member(out, at, _LOG_PREDICTIVE, line.log_predictive)
+    at = _put_member(out, at, _NOVELTY, line.novelty)
+    return _put_whole(out, _put_all(out, at, _REVISION), line.revision)
+
+
+@kernel
+def _put_answer(
+    out: np.ndarray, at: int, letters: np.ndarray, templates: Templates, line: Any, span: np.ndarray
+) -> int:
+    """Write an answer up to its end, and note where its parts stand."""
+    at = _put_whole(out, _put_all(out, at, _SEQ), line.seq)
+    offset = at - line.start
+    span[ID, 0], span[ID, 1] = at + _ID.shape[0], line.named + offset
+    span[POSITION, 0], span[POSITION, 1] = span[ID, 1] + _POSITION.shape[0], line.placed + offset
+    at = _put_numbers(out, _put(out, at, letters, line.start, line.middle), line)
+    if line.kept > line.middle:
+        span[KEPT, 0] = at + _KEEP.shape[0]
+        at = span[KEPT, 1] = _put(out, at, letters, line.middle, line.kept)
+    if line.template >= 0:
+        begin = templates.ends[line.template - 1] if line.template else 0
+        span[TEMPLATE, 0] = at + _TEMPLATE.shape[0]
+        at = span[TEMPLATE, 1] = _put(out, at, templates.letters, begin, templates.ends[line.template])
+    if line.stop > line.kept:
+        span[PARAMS, 0] = at + _PARAMS.shape[0]
+        at = span[PARAMS, 1] = _put(out, at, letters, line.kept, line.stop)
+    return at
 
 
 @kernel
@@ -244,7 +297,7 @@ def _most_bytes(templates: Templates, report: Report) -> int:
 @kernel
 def write_lines(table: Table, templates: Templates, report: Report) -> None:
     """Write what is announced as lines of JSON, where there is room for it."""
-    at, out, letters = 0, report.out, table.letters
+    at, out = 0, report.out
     report.counters.bytes = _most_bytes(templates, report)
     if report.counters.bytes > out.shape[0]:
         return
@@ -253,58 +306,12 @@ def write_lines(table: Table, templates: Templates, report: Report) -> None:
         span[:] = -1
         span[WHOLE, 0] = at
         if line.revision < 0:
-            at = _put_all(out, at, _FINAL)
-            at = _put_whole(out, at, line.seq)
+            at = _put_whole(out, _put_all(out, at, _FINAL), line.seq)
+        elif _can_be_written(line):
+            at = _put_answer(out, at, table.letters, templates, line, span)
         else:
-            if not (abs(line.log_predictive) < LARGEST and abs(line.novelty) < LARGEST) or not _are_shares(
-                line
-            ):
-                report.counters.bytes = -1
-                return
-            at = _put_all(out, at, _SEQ)
-            at = _put_whole(out, at, line.seq)
-            offset = at - line.start
-            span[ID, 0], span[ID, 1] = at + _ID.shape[0], line.named + offset
-            span[POSITION, 0], span[POSITION, 1] = span[ID, 1] + _POSITION.shape[0], line.placed + offset
-            at = _put(out, at, letters, line.start, line.middle)
-            at = _put_all(out, at, _CLUSTER)
-            at = _put_whole(out, at, line.label)
-            at = _put_all(out, at, _PROBABILITY)
-            at = _put_number(out, at, line.probability)
-            at = _put_all(out, at, _NEW_PROBABILITY)
-            at = _put_number(out, at, line.new_probability)
-            if not math.isnan(line.lasting_probability):
-                at = _put_all(out, at, _LASTING)
-                at = _put_number(out, at, line.lasting_probability)
-            if not math.isnan(line.stability):
-                at = _put_all(out, at, _STABILITY)
-                at = _put_number(out, at, line.stability)
-            if not math.isnan(line.confidence):
-                at = _put_all(out, at, _CONFIDENCE)
-                at = _put_number(out, at, line.confidence)
-                at = _put_all(out, at, _LABELS)
-                at = _put_whole(out, at, int(line.confidence_labels))
-            at = _put_all(out, at, _NEW)
-            at = _put_all(out, at, _TRUE if line.founded else _FALSE)
-            at = _put_all(out, at, _LINK)
-            at = _put_all(out, at, NULL) if line.link < 0 else _put_whole(out, at, line.link)
-            at = _put_all(out, at, _LOG_PREDICTIVE)
-            at = _put_number(out, at, line.log_predictive)
-            at = _put_all(out, at, _NOVELTY)
-            at = _put_number(out, at, line.novelty)
-            at = _put_all(out, at, _REVISION)
-            at = _put_whole(out, at, line.revision)
-            if line.kept > line.middle:
-                span[KEPT, 0] = at + _KEEP.shape[0]
-                at = span[KEPT, 1] = _put(out, at, letters, line.middle, line.kept)
-            if line.template >= 0:
-                begin = templates.ends[line.template - 1] if line.template else 0
-                span[TEMPLATE, 0] = at + _TEMPLATE.shape[0]
-                at = _put(out, at, templates.letters, begin, templates.ends[line.template])
-                span[TEMPLATE, 1] = at
-            if line.stop > line.kept:
-                span[PARAMS, 0] = at + _PARAMS.shape[0]
-                at = span[PARAMS, 1] = _put(out, at, letters, line.kept, line.stop)
+            report.counters.bytes = -1
+            return
         out[at], out[at + 1] = 0x7D, 0x0A
         at += 2
         span[WHOLE, 1] = at
