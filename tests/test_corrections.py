@@ -15,6 +15,7 @@ from oracle.enumeration import fixed_views, founders_of, log_joints
 from streams import encode, random_stream
 from test_passes import points
 
+from streamdp.beam.looks.moves import head_by_label
 from streamdp.beam.looks.review import decide
 from streamdp.engine import Engine
 from streamdp.offline.plan import Plan
@@ -285,6 +286,34 @@ def test_what_makes_no_sense_is_refused_in_one_line() -> None:
     assert (
         refusal(engine, "pin", gone) == f"there is no live story {gone}: it is part of story {a + b - gone}"
     )
+
+
+@pytest.mark.parametrize("beam", [1, 4])
+def test_a_record_of_a_story_that_has_closed_stays_there(beam: int) -> None:
+    """Though it is retained, and its answer is open to a second look."""
+    closing: dict[str, Any] = {"decay": "window", "decay_scale": 50.0, "second_look": 300}
+    engine = Engine(Settings(beam=beam, **closing), with_events=True)
+    engine.advance(texts(700, 3, 60))
+    labels, live = labels_of(engine), largest(engine)
+    seqs = (engine.seq - len(labels) + np.flatnonzero(~np.isin(labels, live))).tolist()
+    for seq in (seqs[len(seqs) // 2], seqs[-1]):
+        told = refusal(engine, "move", live[0], seqs=(seq,))
+        assert told == f"record {seq} is in a story that has closed"
+
+
+@pytest.mark.parametrize("closing", [{"decay": "window", "decay_scale": 50.0}, {"retire_after": 30}])
+def test_a_story_that_can_grow_no_more_is_in_no_correction(closing: dict[str, Any]) -> None:
+    """Its end is not reported as long as other hypotheses have other records in it."""
+    prior = {"prior": "crp"} if "retire_after" in closing else {}
+    engine = Engine(Settings(beam=8, second_look=0, concentration=2.0, **prior, **closing), with_events=True)
+    records, over = texts(700, 3, 60), list[int]()
+    while not over:
+        engine.advance(records[engine.seq : engine.seq + 7])
+        assert engine.search is not None
+        grow = head_by_label(engine.search)[0].tolist()
+        over = sorted({*largest(engine)} - {*grow})
+    for what, other in (("pin", []), ("merge", grow[-1:]), ("keep-apart", grow[:2])):
+        assert refusal(engine, what, over[0], *other) == f"story {over[0]} has closed"
 
 
 @pytest.mark.parametrize(

@@ -85,6 +85,9 @@ def constraint_of(
     ``minted`` is the label of the next cluster; the stories that are ``pinned`` keep theirs.
     """
     stories, first = correction.stories, known.first
+    for label in stories:
+        if label not in known.open:
+            raise refused(f"story {label} has closed")
     own = {label: known.side(False, [label]) for label in stories}
     nothing = np.zeros(0, np.int64)
     for seq in records:
@@ -98,6 +101,8 @@ def constraint_of(
         side, moved = known.side(True, [*stories]), known.named(True, records)
         if np.isin(moved.seqs, side.seqs).any():
             raise refused(f"record {moved.seqs[np.isin(moved.seqs, side.seqs)][0]} is in that story already")
+        if len(closed := moved.seqs[~np.isin(moved.labels, known.open)]):
+            raise refused(f"record {closed[0]} is in a story that has closed")
         seqs, order = np.unique(np.append(side.seqs, moved.seqs), return_index=True)
         joined = Side(True, seqs, np.append(side.labels, moved.labels)[order], side.older)
         return Constraint([joined], moved.seqs, stories[0], _fixed(known, moved))
