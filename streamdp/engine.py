@@ -22,6 +22,7 @@ from streamdp.encode.embedding import load_embedding
 from streamdp.encode.encoders import Encoder, check_order, order_of, tokenizer_of
 from streamdp.encode.order import Lateness, Ready, ReorderBuffer, placed
 from streamdp.encode.rows import Rows
+from streamdp.kernels.packed import as_type, encoded
 from streamdp.ledger.samples import text_of
 from streamdp.likelihoods.base import Likelihood, Moments
 from streamdp.lines.holes import Past
@@ -35,6 +36,7 @@ from streamdp.settings.load import UNNAMED
 from streamdp.state.corrections import Correction
 from streamdp.state.sound import refusing
 from streamdp.state.stamp import checked, stamped
+from streamdp.story.memory import Memory
 from streamdp.story.story import Stories
 from streamdp.streams.beam import BeamStream
 from streamdp.streams.corrections import Corrections
@@ -53,9 +55,9 @@ _IN_CLEAR = (
     ("order", "leaps"),
     ("pending",),
     ("strays",),
-    ("announced", "ledger", "open"),
-    ("announced", "ended"),
-    ("announced", "ledger", "samples"),
+    ("ledger", "open"),
+    ("ledger", "samples"),
+    ("stories", "ended"),
     ("stories", "titles"),
     ("corrections", "held"),
     ("templates", "history", "plain"),
@@ -197,7 +199,7 @@ class Engine(OneThreadAtATime, but=("advance", "score", "search")):
             text = text_of(record, self.settings.texts)
             yield {"id": record.id, "position": record.position, "keep": record.keep, "text": text}
         yield from ({"seq": seq, "text": text} for seq, _, text, _ in self.spoken())
-        yield from ({"seq": title.seq, "text": title.text} for title in stream.memory.titles.all())
+        yield from ({"seq": title.seq, "text": title.text} for title in stream.memory.titles.held.values())
         yield from ({"seq": seq, "text": text} for seq, text in stream.said())
 
     def forget(
@@ -311,9 +313,9 @@ class Engine(OneThreadAtATime, but=("advance", "score", "search")):
 
     def closed(self) -> ClusterList:
         """The clusters that closed or retired last, the latest first; none where no events were asked for."""
-        told, muted = self._stream.announcer, self.muted
-        ended = (event for event in reversed(told.ended) if event.cluster not in muted)
-        return ClusterList(of_closed(event, told.ledger.samples) for event in ended)
+        stream, muted = self._stream, self.muted
+        ended = (event for event in reversed(stream.memory.ended) if event.cluster not in muted)
+        return ClusterList(of_closed(event, stream.announcer.ledger.samples) for event in ended)
 
     def doubts(self) -> list[str]:
         """What is doubtful about the stories, a sentence each; empty where nothing is."""
@@ -446,14 +448,14 @@ class Engine(OneThreadAtATime, but=("advance", "score", "search")):
         stream = self._stream
         stored = {
             "order": self._order.dump(),
-            "announced": stream.announcer.dump(),
+            "ledger": stream.announcer.ledger.dump(),
             "retained": stream.retained.dump(),
-            "stories": stream.memory.dump(),
+            "stories": stream.memory,
             **stream.dump(),
         }
         if (corrected := stream.corrections.dump()) is not None:
             stored["corrections"] = corrected
-        return msgspec.msgpack.encode(stamped(stored))
+        return encoded(stamped(stored))
 
     @classmethod
     def loads(cls, data: bytes, settings: Settings | None = None, **options: Any) -> Self:
@@ -467,8 +469,8 @@ class Engine(OneThreadAtATime, but=("advance", "score", "search")):
             self._order.load(stored["order"])
             check_order(self._order)
             self._stream.retained.load(stored["retained"])
-            self._stream.announcer.load(stored["announced"])
-            self._stream.memory.load(stored["stories"])
+            self._stream.announcer.ledger.load(stored["ledger"])
+            self._stream.memory = as_type(stored["stories"], Memory)
             self._stream.corrections.load(stored.get("corrections"))
             self._stream.load(stored)
         return self

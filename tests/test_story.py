@@ -12,6 +12,7 @@ import pytest
 from feeds import reloaded, topical
 
 from streamdp import Engine, Event, Record, Settings
+from streamdp.kernels.packed import as_type, encoded
 from streamdp.story.clock import Clock, duration, rounded_down
 from streamdp.story.doubts import doubts
 from streamdp.story.gather import Kin
@@ -138,8 +139,7 @@ def test_memory_comes_back_as_it_was() -> None:
         last_time=None,
     )
     memory.happened([split])
-    again = Memory()
-    again.load(msgspec.msgpack.decode(msgspec.msgpack.encode(memory.dump())))
+    again = as_type(msgspec.msgpack.decode(encoded(memory)), Memory)
     assert again.titles.of(3) == "storm"
     assert list(again.kin) == [Kin("split", 7, 3)]
 

@@ -115,7 +115,7 @@ def test_what_is_retained_is_not_nothing(words: Case) -> None:
 def test_what_is_final_while_a_stream_warms_up(final: Any) -> None:
     engine = Engine(Settings())
     engine.advance([[1.0, float(i)] for i in range(40)])
-    wrong = altered(engine.dumps(), "announced", "ledger", "counters", "final", to=final)
+    wrong = altered(engine.dumps(), "ledger", "counters", "final", to=final)
     with pytest.raises(SnapshotError, match="final is out of range"):
         Engine.loads(wrong, engine.settings)
 
@@ -206,7 +206,7 @@ INDICES = [
         )
     ),
     *(("state", "clusters", name) for name in ("types", "word", "count", "order", "class_free", "class_of")),
-    ("announced", "ledger", "label"),
+    ("ledger", "label"),
     ("retained", "batch", "words"),
     ("retained", "batch", "offsets"),
 ]

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Sequence
 from itertools import repeat
-from typing import Any
 
-import msgspec
 import numpy as np
 
 from streamdp.answers.assignments import assignments, rounded
@@ -15,14 +12,11 @@ from streamdp.beam.data.state import Output
 from streamdp.ledger.ledger import Ledger, Refill
 from streamdp.ledger.step import NO_REVISIONS
 from streamdp.ledger.written import Report
-from streamdp.records import Assignment, Event, Final, Lines, Record
+from streamdp.records import Assignment, Final, Lines, Record
 from streamdp.records.columns import Columns
 from streamdp.settings import Settings
 from streamdp.settings.memory import Shares
 from streamdp.state.retained import Retained
-
-ENDED = 100
-"""Closed clusters that are remembered."""
 
 
 class Announcer:
@@ -43,8 +37,6 @@ class Announcer:
             texts=settings.texts,
         )
         self.retained = Retained(self.ledger, settings.retain, shares.retained)
-        self.ended: deque[Event] = deque(maxlen=ENDED)
-        """The clusters that were closed last, where events are reported."""
         self.final_only, self.linked = final_only, linked
         self.passed_by = False
         """Whether records are answered by whoever runs the search: they stay open while they are retained."""
@@ -136,12 +128,3 @@ class Announcer:
         elif last > self.final:
             lines.append(Final(last))
         self.ledger.finish(last)
-
-    def dump(self) -> dict[str, Any]:
-        """What is remembered, as plain values."""
-        return {"ledger": self.ledger.dump(), "ended": list(self.ended)}
-
-    def load(self, stored: dict[str, Any]) -> None:
-        """The inverse of :meth:`dump`."""
-        self.ledger.load(stored["ledger"])
-        self.ended.extend(msgspec.convert(event, Event) for event in stored["ended"])

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeVar
 
+import msgspec
 import numpy as np
 
 from streamdp.kernels.rows import Counters
 
 Packed = tuple[Any, list[int], memoryview]
+
+T = TypeVar("T")
 
 
 def pack(array: np.ndarray) -> Packed:
@@ -44,3 +47,22 @@ def unpack_all(stored: Any) -> Any:
     if isinstance(stored, dict):
         return {name: unpack_all(value) for name, value in stored.items()}
     return unpack(stored) if isinstance(stored, list) else stored
+
+
+def encoded(stored: Any) -> bytes:
+    """What is stored as msgpack: plain values, structs and named tuples of them, and arrays."""
+    return msgspec.msgpack.encode(stored, enc_hook=_pack_array)
+
+
+def as_type(stored: Any, kind: type[T]) -> T:
+    """What was :func:`encoded`, once it is plain values again, as what it was.
+
+    Raises ValidationError, a ValueError, where it is of another type.
+    """
+    return msgspec.convert(stored, kind, dec_hook=lambda _, packed: unpack(packed))
+
+
+def _pack_array(found: Any) -> Packed:
+    if not isinstance(found, np.ndarray):
+        raise TypeError(f"{type(found).__name__} cannot be stored")
+    return pack(found)

@@ -1,10 +1,10 @@
-"""What a stream remembers for its stories: their titles, and which clusters split or merged."""
+"""What a stream remembers of clusters for its stories: titles, and which have split, merged or ended."""
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterable
-from typing import Any
+
+import msgspec
 
 from streamdp.kernels.sound import require
 from streamdp.records import Event
@@ -12,23 +12,38 @@ from streamdp.story.gather import RELATED, Kin
 from streamdp.story.statistics import MOST, Statistics
 from streamdp.story.titles import Titles
 
+ENDED = 100
+"""Closed clusters that are remembered."""
 
-class Memory:
-    """Titles, and the latest splits and mergers of clusters of several records."""
 
-    def __init__(self) -> None:
-        self.titles = Titles()
-        self.kin: deque[Kin] = deque(maxlen=RELATED)
-        self.themes: dict[int, int] = {}
-        """The number of the theme of each story, as of the last look at them."""
+class Memory(msgspec.Struct):
+    """Titles, the latest splits and mergers of clusters of several records, and the clusters closed last.
+
+    It is stored as it is.
+    """
+
+    titles: Titles = msgspec.field(default_factory=Titles)
+    kin: list[Kin] = []
+    ended: list[Event] = []
+    themes: dict[int, int] = {}
+    """The number of the theme of each story, as of the last look at them."""
+
+    def __post_init__(self) -> None:
+        require(len(self.kin) <= RELATED, "too many splits and mergers")
+        known = all(kin.event in ("split", "merged") for kin in self.kin)
+        require(known, "what is neither a split nor a merger")
+        require(len(self.ended) <= ENDED, "too many clusters have ended")
+        require(len(self.themes) <= MOST, "too many stories have themes")
+        require(min(map(min, self.themes.items()), default=0) >= 0, "a theme of no story")
 
     def happened(self, events: Iterable[Event]) -> None:
         """Remember what clusters became."""
-        self.kin.extend(
-            Kin(event.event, event.cluster, event.other)
-            for event in events
-            if event.other is not None and event.size > 1 and event.event in ("split", "merged")
-        )
+        for event in events:
+            if event.event in ("closed", "retired"):
+                self.ended.append(event)
+            elif event.other is not None and event.size > 1 and event.event in ("split", "merged"):
+                self.kin.append(Kin(event.event, event.cluster, event.other))
+        del self.ended[:-ENDED], self.kin[:-RELATED]
 
     def merged_into(self, label: int) -> int | None:
         """What a story became part of, as far as that is remembered."""
@@ -41,23 +56,3 @@ class Memory:
             from streamdp.story.themes import themes_of  # which needs kernels
 
             self.themes = themes_of(statistics, wanted, self.themes, anew=anew)
-
-    def dump(self) -> dict[str, Any]:
-        """All of it, as plain values."""
-        kin = [tuple(each) for each in self.kin]
-        themes = {"themes": list(self.themes.items())} if self.themes else {}
-        return {"titles": self.titles.dump(), "kin": kin, **themes}
-
-    def load(self, stored: dict[str, Any]) -> None:
-        """The inverse of :meth:`dump`. Raises UnsoundError."""
-        self.titles.load(stored["titles"])
-        kin = [Kin(*each) for each in stored["kin"]]
-        require(len(kin) <= RELATED, "too many splits and mergers")
-        for each in kin:
-            require(list(map(type, each)) == [str, int, int], "a split, or a merger, of another type")
-            require(each.event in ("split", "merged"), "what is neither a split nor a merger")
-        self.kin.extend(kin)
-        self.themes = dict(stored.get("themes", ()))
-        held = (*self.themes, *self.themes.values())
-        require(len(self.themes) <= MOST, "too many stories have themes")
-        require(all(type(each) is int and each >= 0 for each in held), "a theme of another type")

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections import OrderedDict
 from collections.abc import Container, Iterable, Mapping, Sequence
-from typing import Any
 
 import msgspec
 
@@ -40,21 +38,25 @@ def short(text: str, most: int = LONGEST) -> str:
     return line if len(line) <= most else line[: most - 1].rstrip() + "…"
 
 
-class Titles:
-    """Titles by label."""
+class Titles(msgspec.Struct, dict=True):
+    """Titles by label, those chosen latest last."""
 
-    def __init__(self) -> None:
-        self._held: OrderedDict[int, Title] = OrderedDict()
-        self._bearer: dict[str, int] = {}  # the story that took each text last
+    held: dict[int, Title] = {}
+
+    def __post_init__(self) -> None:
+        require(len(self.held) <= HELD, "too many titles")
+        self.held = {label: title for label, title in self.held.items() if title.text}
+        self._bearer = {title.text: label for label, title in self.held.items()}
+        """The story that took each text last."""
 
     def of(self, label: int) -> str | None:
         """The title of a story; None where none was chosen."""
-        held = self._held.get(label)
+        held = self.held.get(label)
         return None if held is None else held.text
 
     def due(self, labels: Sequence[int], sizes: Sequence[int]) -> list[int]:
         """The stories of several records that have no title, or have outgrown it."""
-        held = self._held
+        held = self.held
         return [
             label
             for label, size in zip(labels, sizes, strict=True)
@@ -63,7 +65,7 @@ class Titles:
 
     def asked(self, label: int, samples: Iterable[Sample]) -> list[int]:
         """The records that :meth:`choose` compares: the samples, and the one whose title the story has."""
-        before, found = self._held.get(label), [seq for seq, _, _ in samples]
+        before, found = self.held.get(label), [seq for seq, _, _ in samples]
         return found if before is None or before.seq in found else [*found, before.seq]
 
     def choose(
@@ -79,7 +81,7 @@ class Titles:
         No title is that of another of the ``living`` stories, as far as samples differ. ``typical`` is how
         typical records are of it, in nats a token, by their number, as far as they are known to be its own.
         """
-        before = self._held.get(label)
+        before = self.held.get(label)
         said = {seq: (foretold, text) for seq, foretold, text in samples}
         here = -math.inf if before is None else typical.get(before.seq, before.typical)
         best: Title | None = None
@@ -112,29 +114,14 @@ class Titles:
         return bearer != label and bearer in living and self.of(bearer) == text
 
     def _hold(self, label: int, title: Title) -> None:
-        self._held[label] = title
-        self._held.move_to_end(label)
+        self.held.pop(label, None)
+        self.held[label] = title
         self._bearer[title.text] = label
-        if len(self._held) > HELD:
-            gone, old = self._held.popitem(last=False)
+        if len(self.held) > HELD:
+            gone = next(iter(self.held))
+            old = self.held.pop(gone)
             if self._bearer.get(old.text) == gone:
                 del self._bearer[old.text]
-
-    def all(self) -> list[Title]:
-        """All that are remembered."""
-        return list(self._held.values())
-
-    def dump(self) -> list[Any]:
-        """All titles, as plain values."""
-        return list(self._held.items())
-
-    def load(self, stored: list[Any]) -> None:
-        """The inverse of :meth:`dump`. Raises UnsoundError."""
-        held = OrderedDict((label, msgspec.convert(title, Title)) for label, title in stored)
-        require(len(held) == len(stored) <= HELD, "titles of one story come twice")
-        require(all(type(label) is int for label in held), "a title of no story")
-        held = OrderedDict((label, title) for label, title in held.items() if title.text)
-        self._held, self._bearer = held, {title.text: label for label, title in held.items()}
 
 
 def unique(titles: Mapping[int, str], keywords: Mapping[int, Sequence[str]]) -> dict[int, str]:

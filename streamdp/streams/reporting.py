@@ -28,7 +28,7 @@ def stories(stream: Stream, *, dated: bool, closed: bool, stretch: float | None,
     announcer = stream.announcer
     clusters: list[ClusterSummary]
     if closed:
-        clusters = [of_closed(event, announcer.ledger.samples) for event in reversed(announcer.ended)]
+        clusters = [of_closed(event, announcer.ledger.samples) for event in reversed(stream.memory.ended)]
     else:
         clusters = described(stream.summaries(), stream.retained, announcer.ledger.samples, dated=dated)
     corrections = stream.corrections

@@ -70,7 +70,6 @@ class Stream(ABC):
     def note(self, events: Sequence[Event]) -> None:
         """Remember clusters that have ended, split or merged, where that was asked for."""
         if self.remember_ended:
-            self.announcer.ended.extend(e for e in events if e.event in ("closed", "retired"))
             self.memory.happened(events)
 
     # ---------------------------------------------------------------- corrections

@@ -13,7 +13,7 @@ def types(value: Any, place: str) -> Iterator[tuple[str, str]]:
     """Places within a value, and what is stored there; whole numbers may have any width."""
     if isinstance(value, dict):
         for name, each in value.items():
-            yield from types(each, f"{place}/{name}")
+            yield from types(each, f"{place}/{name}" if isinstance(name, str) else f"{place}[]")
     elif isinstance(value, list) and len(value) == 3 and isinstance(value[2], bytes):
         kind, shape, _ = value
         narrow = isinstance(kind, str) and kind[1] == "i"
