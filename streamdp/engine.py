@@ -17,12 +17,13 @@ import numpy as np
 from streamdp.answers.describe import Candidate, Census, described, of_closed
 from streamdp.answers.listing import ClusterList
 from streamdp.beam.search import BeamSearch
-from streamdp.encode.batch import Labelled
+from streamdp.encode.batch import Batch, Labelled
 from streamdp.encode.embedding import load_embedding
 from streamdp.encode.encoders import Encoder, check_order, order_of, tokenizer_of
 from streamdp.encode.order import Lateness, Ready, ReorderBuffer, placed
 from streamdp.encode.rows import Rows
 from streamdp.kernels.packed import as_type, encoded
+from streamdp.kernels.sound import require
 from streamdp.ledger.samples import text_of
 from streamdp.likelihoods.base import Likelihood, Moments
 from streamdp.lines.holes import Past
@@ -446,15 +447,15 @@ class Engine(OneThreadAtATime, but=("advance", "score", "search")):
     def dumps(self) -> bytes:
         """All state as msgpack, the same bytes however the records came in batches."""
         stream = self._stream
+        held = stream.retained.collect()
         stored = {
             "order": self._order.dump(),
             "ledger": stream.announcer.ledger.dump(),
-            "retained": stream.retained.dump(),
+            "retained": None if held is None else {"first": held.first, "batch": held.batch},
             "stories": stream.memory,
+            "corrections": stream.corrections,
             **stream.dump(),
         }
-        if (corrected := stream.corrections.dump()) is not None:
-            stored["corrections"] = corrected
         return encoded(stamped(stored))
 
     @classmethod
@@ -468,9 +469,11 @@ class Engine(OneThreadAtATime, but=("advance", "score", "search")):
             stored = checked(msgspec.msgpack.decode(data))
             self._order.load(stored["order"])
             check_order(self._order)
-            self._stream.retained.load(stored["retained"])
+            if (held := stored["retained"]) is not None:
+                self._stream.retained.hold(held["first"], as_type(held["batch"], Batch))
+                require(self._stream.retained.held > 0, "retained records are missing")
             self._stream.announcer.ledger.load(stored["ledger"])
             self._stream.memory = as_type(stored["stories"], Memory)
-            self._stream.corrections.load(stored.get("corrections"))
+            self._stream.corrections = as_type(stored["corrections"], Corrections)
             self._stream.load(stored)
         return self

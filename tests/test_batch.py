@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streamdp.encode.batch import Batch
+from streamdp.kernels.packed import as_type, encoded
 from streamdp.ledger.ledger import Ledger
-from streamdp.state.retained import Retained, pack_batch, unpack_batch
+from streamdp.state.retained import Retained
 
 FIELDS = ("offsets", "words", "counts", "vectors", "times")
 
@@ -88,8 +89,8 @@ def test_counts_are_whole() -> None:
 @pytest.mark.parametrize("dense", [False, True])
 def test_packed_and_unpacked(dense: bool, timed: bool) -> None:
     batch = some(5, dense, timed)
-    stored = msgspec.msgpack.decode(msgspec.msgpack.encode(pack_batch(batch)))
-    assert same(unpack_batch(stored), batch)
+    stored = msgspec.msgpack.decode(encoded(batch))
+    assert same(as_type(stored, Batch), batch)
 
 
 @pytest.mark.parametrize("dense", [False, True])
@@ -112,5 +113,7 @@ def test_the_last_records_are_retained(dense: bool, limit: int) -> None:
     assert same(held.batch, whole.slice(held.first))
     assert held.labels[-1] == 99
     again = Retained(ledger, limit)
-    again.load(msgspec.msgpack.decode(msgspec.msgpack.encode(retained.dump())))
-    assert again.dump() == retained.dump()
+    again.hold(held.first, as_type(msgspec.msgpack.decode(encoded(held.batch)), Batch))
+    other = again.collect()
+    assert other is not None
+    assert same(other.batch, held.batch)

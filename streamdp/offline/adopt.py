@@ -7,7 +7,6 @@ records that have moved, and clusters that have closed.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
@@ -15,7 +14,6 @@ from streamdp.beam.looks.draft import LOOSE
 from streamdp.beam.looks.moves import Moves, numbered
 from streamdp.beam.looks.uniting import weigh_rows
 from streamdp.beam.search import inherit
-from streamdp.kernels.packed import pack, unpack
 from streamdp.kernels.sound import finite, require, within
 from streamdp.offline.problem import Solution
 from streamdp.offline.task import Stream, Task, beside_older, task_over
@@ -44,7 +42,7 @@ class Proposal(Moves):
 
     def check(self, seq: int, minted: int) -> None:
         """See that it is one of a stream of so many records and labels. Raises UnsoundError."""
-        require(type(self.minted) is int and 0 <= self.minted <= minted, "a refinement is out of range")
+        require(0 <= self.minted <= minted, "a refinement is out of range")
         for array in self[:3]:
             require(array.dtype == np.int64 and array.ndim == 1, "a refinement of another type")
         require(len({array.shape for array in self[:4]}) == 1, "a refinement of several lengths")
@@ -54,17 +52,6 @@ class Proposal(Moves):
         within(self.labels, 0, minted + seq + 1, "a label of a refinement")
         finite(self.shares, "a share of a refinement")
         within(self.shares, 0.0, np.nextafter(1.0, 2.0), "a share of a refinement")
-
-    def dump(self) -> dict[str, Any]:
-        """All of it as plain values."""
-        seqs, was, labels, shares = map(pack, self[:4])
-        return {"seqs": seqs, "was": was, "labels": labels, "shares": shares, "minted": self.minted}
-
-    @staticmethod
-    def load(stored: dict[str, Any]) -> Proposal:
-        """The inverse of :meth:`dump`."""
-        parts: dict[str, Any] = {k: v if isinstance(v, int) else unpack(v) for k, v in stored.items()}
-        return Proposal(**parts)
 
 
 def _shares(draws: list[np.ndarray], answer: np.ndarray, moved: np.ndarray) -> np.ndarray:

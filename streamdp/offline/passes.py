@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 from streamdp.beam.data.state import REVIEW_EVERY
 from streamdp.beam.looks.moves import Moves
 from streamdp.encode.batch import Labelled
+from streamdp.kernels.packed import as_type
 from streamdp.kernels.sound import require
 from streamdp.offline.adopt import Proposal, better, prepared, task_of_pass
 from streamdp.offline.plan import Plan
@@ -137,7 +138,7 @@ class Passes:
         stored: dict[str, Any] = asdict(self.counts)
         found = self._result()
         if self._begun is not None and found is not None:
-            stored["begun"] = {"seq": self._begun.seq, "found": found.dump()}
+            stored["begun"] = {"seq": self._begun.seq, "found": found}
         return stored
 
     def check(self, seq: int, minted: int) -> None:
@@ -155,7 +156,7 @@ class Passes:
         self.counts = Counts(**{name: value for name, value in stored.items() if name != "begun"})
         if begun is not None:
             found: Future[Proposal] = Future()
-            found.set_result(Proposal.load(begun["found"]))
+            found.set_result(as_type(begun["found"], Proposal))
             self._begun = _Begun(begun["seq"], found)
 
 

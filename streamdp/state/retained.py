@@ -4,29 +4,13 @@ from __future__ import annotations
 
 import bisect
 from collections.abc import Iterable
-from typing import Any
 
 import numpy as np
 from msgspec.structs import replace
 
 from streamdp.encode.batch import Batch, Labelled
-from streamdp.kernels.packed import Packed, pack, unpack
 from streamdp.kernels.rows import longer
-from streamdp.kernels.sound import require
 from streamdp.ledger.ledger import Ledger
-
-
-def pack_batch(batch: Batch) -> dict[str, Packed | None]:
-    """Arrays by name, None where the batch has none."""
-    arrays = {name: getattr(batch, name) for name in ("offsets", "words", "counts", "vectors", "times")}
-    return {name: None if array is None else pack(array) for name, array in arrays.items()}
-
-
-def unpack_batch(packed: dict[str, Any]) -> Batch:
-    """The inverse of :func:`pack_batch`."""
-    arrays: dict[str, Any] = {name: None if x is None else unpack(x) for name, x in packed.items()}
-    return Batch(**arrays)
-
 
 AROUND = 32
 """Bytes that a record counts for beside its words or numbers: its time, its label, where it begins."""
@@ -143,7 +127,7 @@ class Retained:
         found: list[int] = self._ledger.labels(seq - min(count, self.held), seq).tolist()
         return found
 
-    def _hold(self, first: int, batch: Batch) -> None:
+    def hold(self, first: int, batch: Batch) -> None:
         """Hold these records, and no others."""
         self._columns, self._first = batch, first
         self._at, self._stop = 0, batch.size
@@ -163,7 +147,7 @@ class Retained:
         batch, found = held.batch, []
         if not batch.sparse:
             start = int(at[-1]) + 1 if len(at) else 0
-            self._hold(held.first + start, batch.slice(start))
+            self.hold(held.first + start, batch.slice(start))
         else:
             stays = np.ones(len(batch.words), bool)
             counts = batch.counts.copy()
@@ -181,16 +165,5 @@ class Retained:
                 vectors = batch.vectors.copy()
                 vectors[at] = np.nan
                 left = replace(left, vectors=vectors)
-            self._hold(held.first, left)
+            self.hold(held.first, left)
         return found
-
-    def dump(self) -> dict[str, Any] | None:
-        """What is held, as plain values."""
-        held = self.collect()
-        return None if held is None else {"first": held.first, "batch": pack_batch(held.batch)}
-
-    def load(self, stored: dict[str, Any] | None) -> None:
-        """The inverse of :meth:`dump`. Raises UnsoundError."""
-        if stored is not None:
-            self._hold(stored["first"], unpack_batch(stored["batch"]))
-            require(self.held > 0, "retained records are missing")

@@ -383,6 +383,7 @@ class BeamStream(Stream):
         open_for = self.announcer.open_for
         through = max(-1, min(search.decided, search.seq - 1 - open_for)) if open_for else search.decided
         self.check_announced(through)
+        self._looks.corrections = self.corrections
         self.corrections.check(self.seq, search.next_label)
         search.pin(self.corrections.pinned)
         if self._looks.passes is not None:

@@ -10,13 +10,11 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
 import msgspec
 import numpy as np
 
 from streamdp.errors import Exit
-from streamdp.kernels.packed import pack, unpack
 from streamdp.kernels.sound import require, within
 from streamdp.lines.closed_places import Rule
 from streamdp.lines.scan import MOST as MOST_TOKENS
@@ -56,6 +54,17 @@ class Held(msgspec.Struct, gc=False):
     sides: list[Side] = []
     rule: Rule | None = None
 
+    def check(self) -> None:
+        """See that what was stored goes together. Raises UnsoundError."""
+        for side in self.sides:
+            require(side.seqs.dtype == side.labels.dtype == np.int64, "a constraint of another type")
+            require(side.seqs.shape == side.labels.shape == (side.seqs.size,), "a constraint of two lengths")
+            require((np.diff(side.seqs) > 0).all(), "the records of a constraint are out of order")
+        if self.rule is not None:
+            shape = self.rule.shape
+            require(0 <= self.rule.place < len(shape) <= MOST_TOKENS, "a rule on no place")
+            require(b"" not in shape, "a rule of another type")
+
     def broken_by(self, first: int, labels: np.ndarray) -> bool:
         """Whether the records from number ``first`` on must not have these labels."""
         found = []
@@ -69,47 +78,44 @@ class Held(msgspec.Struct, gc=False):
         return any(a & b for i, a in enumerate(found) for b in found[:i])
 
 
-class Blank:
+class Blank(msgspec.Struct):
     """Records that say nothing any more: their numbers, and how often they had each word, by its id.
 
     They stay in the clusters, as counts, so that looks back leave them where they are.
     """
 
-    def __init__(self) -> None:
-        self.seqs = np.zeros(0, np.int64)
-        self.words: dict[int, int] = {}
+    seqs: np.ndarray = msgspec.field(default_factory=lambda: NO_LABELS)
+    words: dict[int, int] = {}
+
+    def __post_init__(self) -> None:
+        require(self.seqs.dtype == np.int64 and self.seqs.ndim == 1, "blank records of another type")
+        require((np.diff(self.seqs) > 0).all(), "blank records are out of order")
+        require(min(map(min, self.words.items()), default=0) >= 0, "the words of blank records")
 
     def add(self, seqs: Iterable[int], words: Mapping[int, int]) -> None:
         """These records say nothing any more; they had these words so often."""
         self.seqs = np.union1d(self.seqs, np.array(sorted(seqs), np.int64))
-        for word, count in words.items():
-            self.words[word] = self.words.get(word, 0) + count
-
-    def dump(self) -> list[Any]:
-        """As plain values."""
-        return [pack(self.seqs), sorted(self.words.items())]
-
-    def load(self, stored: list[Any]) -> None:
-        """The inverse of :meth:`dump`. Raises UnsoundError."""
-        seqs, words = stored
-        self.seqs, self.words = unpack(seqs), dict(words)
-        require(self.seqs.dtype == np.int64 and self.seqs.ndim == 1, "blank records of another type")
-        require((np.diff(self.seqs) > 0).all(), "blank records are out of order")
-        whole = all(type(word) is type(count) is int and min(word, count) >= 0 for word, count in words)
-        require(whole, "the words of blank records")
+        more = {word: self.words.get(word, 0) + count for word, count in words.items()}
+        self.words = dict(sorted((self.words | more).items()))
 
 
-class Corrections:
+class Corrections(msgspec.Struct, dict=True):
     """Corrections of a stream, by number, and records that say nothing any more (``blank``).
 
     ``taken`` is how many there were, refused ones too; ``refused`` says why some were that came in the middle
-    of records, until somebody takes it.
+    of records, until somebody takes it. It is stored as it is, but for what is ``waiting``: that is given
+    again.
     """
 
-    def __init__(self) -> None:
-        self.taken = 0
-        self.held: dict[int, Held] = {}
-        self.blank = Blank()
+    taken: int = 0
+    held: dict[int, Held] = {}
+    blank: Blank = msgspec.field(default_factory=Blank)
+
+    def __post_init__(self) -> None:
+        require(self.taken >= 0, "the number of corrections is out of range")
+        for number, held in self.held.items():
+            require(number == held.correction.number, "a correction has two numbers")
+            held.check()
         self.waiting: deque[tuple[int, Correction]] = deque()
         self.refused: list[tuple[int, str]] = []
         self._know()
@@ -205,39 +211,6 @@ class Corrections:
         """What looks back leave alone: :meth:`fixed` and :meth:`whole`."""
         return self.fixed(), self.whole()
 
-    # ---------------------------------------------------------------- state
-
-    def dump(self) -> dict[str, Any] | None:
-        """What was applied, as plain values; None where nothing ever was. Those to come are given again."""
-        if not self.taken and not len(self.blank.seqs):
-            return None
-        held = list(self.held.values())
-        sides = [[[s.together, pack(s.seqs), pack(s.labels), s.older] for s in h.sides] for h in held]
-        made = [msgspec.to_builtins(h.correction) for h in held]
-        rules = [None if h.rule is None else [*h.rule] for h in held]
-        return {"taken": self.taken, "held": made, "sides": sides, "rules": rules, "blank": self.blank.dump()}
-
-    def load(self, stored: dict[str, Any] | None) -> None:
-        """The inverse of :meth:`dump`. Raises UnsoundError."""
-        if stored is None:
-            return
-        self.taken = stored["taken"]
-        self.blank.load(stored["blank"])
-        require(type(self.taken) is int and self.taken >= 0, "the number of corrections is out of range")
-        columns = (stored[name] for name in ("held", "sides", "rules"))
-        for correction, sides, rule in zip(*columns, strict=True):
-            found = [Side(bool(together), unpack(a), unpack(b), older) for together, a, b, older in sides]
-            for side in found:
-                require(side.seqs.dtype == side.labels.dtype == np.int64, "a constraint of another type")
-                require(
-                    side.seqs.shape == side.labels.shape == (side.seqs.size,), "a constraint of two lengths"
-                )
-                require((np.diff(side.seqs) > 0).all(), "the records of a constraint are out of order")
-                require(all(type(label) is int for label in side.older), "a constraint on no story")
-            made = msgspec.convert(correction, Correction)
-            self.held[made.number] = Held(made, found, None if rule is None else _sound_rule(*rule))
-        self._know()
-
     def check(self, seq: int, minted: int) -> None:
         """See that constraints are on a stream of so many records and labels. Raises UnsoundError."""
         within(self.blank.seqs, 0, seq, "a blank record")
@@ -246,14 +219,6 @@ class Corrections:
                 within(side.seqs, 0, seq, "a record of a constraint")
                 within(side.labels, 0, minted, "a label of a constraint")
                 require(all(0 <= label < minted for label in side.older), "a label of a constraint")
-
-
-def _sound_rule(shape: Any, place: Any, value: Any) -> Rule:
-    """A rule that was stored. Raises UnsoundError."""
-    require(type(place) is int and 0 <= place < len(shape) <= MOST_TOKENS, "a rule on no place")
-    known = all(token is None or (type(token) is bytes and token) for token in shape)
-    require(known and (value is None or type(value) is bytes), "a rule of another type")
-    return Rule(tuple(shape), place, value)
 
 
 def refused(message: str) -> CorrectionError:

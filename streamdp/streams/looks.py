@@ -55,7 +55,7 @@ class Looks:
         corrections: Corrections,
         most_records: int = MOST_RECORDS,
     ) -> None:
-        self._settings, self._announcer, self._corrections = settings, announcer, corrections
+        self._settings, self._announcer, self.corrections = settings, announcer, corrections
         self._most_records = most_records
         self._age = 0
         self.began: VectorFamily | None = None
@@ -78,8 +78,8 @@ class Looks:
         self, search: BeamSearch, refinable: Callable[[], Refinable | None], *, with_events: bool, last: bool
     ) -> Iterator[Output]:
         """Look again at what has come of age; begin and adopt refinements. Yields revisions and events."""
-        if self._corrections.held:
-            self._corrections.follow(search.seq, self._announcer.retained.newest()[0])
+        if self.corrections.held:
+            self.corrections.follow(search.seq, self._announcer.retained.newest()[0])
         if self._age and search.seq >= self._age + REVIEW_EVERY:
             yield from self._review(search, with_events=with_events, last=last)
         if last or due_at(search.seq):
@@ -123,7 +123,7 @@ class Looks:
 
     def _due(self, search: BeamSearch, seqs: np.ndarray, *, last: bool) -> Due:
         since = self._announcer.open_from(search.seq)
-        return Due(seqs, self._age, since, self._most_records, last, *self._corrections.stays())
+        return Due(seqs, self._age, since, self._most_records, last, *self.corrections.stays())
 
     def learned(self, search: BeamSearch | None) -> dict[str, Any] | None:
         """The parameters of a search's likelihood that follow its clusters, packed; None where none do."""
