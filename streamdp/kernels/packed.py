@@ -57,7 +57,7 @@ def encoded(stored: Any) -> bytes:
 def as_type(stored: Any, kind: type[T]) -> T:
     """What was :func:`encoded`, once it is plain values again, as what it was.
 
-    Raises ValidationError, a ValueError, where it is of another type.
+    Raises msgspec.ValidationError where it is of another type, or is refused as it is made.
     """
     return msgspec.convert(stored, kind, dec_hook=lambda _, packed: unpack(packed))
 

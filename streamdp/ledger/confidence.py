@@ -16,8 +16,7 @@ from typing import Any, NamedTuple
 import msgspec
 import numpy as np
 
-from streamdp.kernels.packed import pack, unpack_all
-from streamdp.kernels.sound import RECORDS, ints_of, narrow, reals_of, require
+from streamdp.kernels.sound import RECORDS, reals_of, require
 from streamdp.ledger.table import to_digits
 from streamdp.records.columns import Columns
 
@@ -79,27 +78,32 @@ class _Known(NamedTuple):
     by: int
 
 
-class Confidence:
+class Confidence(msgspec.Struct, dict=True):
     """How often labelled records had the class of most labels of their cluster, by cell.
 
-    ``field`` is the kept field that holds the class of a record, None where records have none.
+    ``field`` is the kept field that holds the class of a record, None where records have none. By cell there
+    are labelled records, and those that had the class. It is stored as it is.
     """
 
-    def __init__(self, field: str | None = None) -> None:
-        self.field = field
-        self._known: dict[int, _Known] = {}
+    field: str | None = None
+    known: dict[int, _Known] = {}
+    cells: np.ndarray = msgspec.field(default_factory=lambda: np.zeros((2, USUAL.size)))
+
+    def __post_init__(self) -> None:
+        require(len(self.known) <= LABELS, "too many records have a class")
+        numbers = (number for seq, each in self.known.items() for number in (seq, each.cluster, each.by))
+        require(all(0 <= number < RECORDS for number in numbers), "a record of a class is out of range")
+        count, right = reals_of({"cells": self.cells}, "cells", (2, USUAL.size))
+        sound = (right >= 0).all() and (right <= count + 1e-9).all()
+        require(sound, "more labelled records had the class of their cluster than there were")
         self._classes: dict[int, Counter[str]] = {}
-        self._cells = np.zeros((2, USUAL.size))  # labelled records, and those that had the class
+        for seq, known in self.known.items():
+            self._remember(seq, known)
 
     @property
     def labels(self) -> int:
         """How many labelled records are remembered."""
-        return len(self._known)
-
-    @property
-    def begun(self) -> bool:
-        """Whether any record has, or had, a class."""
-        return bool(self._known or self._cells.any())
+        return len(self.known)
 
     def take(
         self, first: int, answers: np.ndarray, revisions: np.ndarray, records: Columns
@@ -110,7 +114,7 @@ class Confidence:
         shape (n, 2), and of the revisions, shape (m, 2), NaN where the cluster has no labels; nothing of
         either where none has any.
         """
-        if self.field is None and not self._known:
+        if self.field is None and not self.known:
             return NONE, NONE
         found, again = (np.full((len(rows), 2), math.nan) for rows in (answers, revisions))
         classes, r = dict(_classes(records, self.field)), 0
@@ -131,19 +135,19 @@ class Confidence:
         if not (classes := self._classes.get(cluster)):
             return NOTHING
         cell = _cell(classes, probability)
-        count, right = self._cells[:, cell].tolist()
+        count, right = self.cells[:, cell].tolist()
         return to_digits((right + WEIGHT * USUAL.flat[cell]) / (count + WEIGHT)), self.labels
 
     def learn(self, seq: int, cluster: int, probability: float, name: str, by: int = 0) -> None:
         """A record that was put into a cluster is of a class, unless it is known to be of one already."""
-        if seq in self._known or cluster < 0:
+        if seq in self.known or cluster < 0:
             return
         if classes := self._classes.get(cluster):
-            self._cells *= FADE
-            self._cells[:, _cell(classes, probability)] += 1.0, name == _majority(classes)[0]
+            self.cells *= FADE
+            self.cells[:, _cell(classes, probability)] += 1.0, name == _majority(classes)[0]
         self._remember(seq, _Known(cluster, name, by))
-        if len(self._known) > LABELS:
-            self.forget([next(iter(self._known))])
+        if len(self.known) > LABELS:
+            self.forget([next(iter(self.known))])
 
     def class_of(self, cluster: int) -> str:
         """The class of most labels of a cluster; one of its own where it has none."""
@@ -152,18 +156,18 @@ class Confidence:
 
     def unite(self, before: int, after: int) -> None:
         """A label has become an older one."""
-        for seq in [seq for seq, known in self._known.items() if known.cluster == before]:
+        for seq in [seq for seq, known in self.known.items() if known.cluster == before]:
             self.move(seq, after)
 
     def move(self, seq: int, cluster: int) -> None:
         """A record has another label."""
-        if (known := self._known.get(seq)) is not None:
+        if (known := self.known.get(seq)) is not None:
             self._uncount(known)
             self._remember(seq, known._replace(cluster=cluster))  # in its place among the others
 
     def lift(self, number: int) -> None:
         """A correction is no longer in force."""
-        self.forget([seq for seq, known in self._known.items() if number and known.by == number])
+        self.forget([seq for seq, known in self.known.items() if number and known.by == number])
 
     def _revise(self, revision: Any) -> tuple[float, float]:
         cluster = int(revision["label"])
@@ -171,13 +175,13 @@ class Confidence:
         return self.told(cluster, to_digits(revision["probability"]))
 
     def _remember(self, seq: int, known: _Known) -> None:
-        self._known[seq] = known
+        self.known[seq] = known
         self._classes.setdefault(known.cluster, Counter())[known.name] += 1
 
     def forget(self, seqs: Iterable[int]) -> None:
         """Forget the classes of these records."""
-        for seq in self._known.keys() & set(seqs):
-            self._uncount(self._known.pop(seq))
+        for seq in self.known.keys() & set(seqs):
+            self._uncount(self.known.pop(seq))
 
     def _uncount(self, known: _Known) -> None:
         classes = self._classes[known.cluster]
@@ -186,36 +190,6 @@ class Confidence:
             del classes[known.name]
         if not classes:
             del self._classes[known.cluster]
-
-    def dump(self) -> dict[str, Any]:
-        """What is remembered, as plain values."""
-        names = sorted({known.name for known in self._known.values()})
-        codes = {name: code for code, name in enumerate(names)}
-        known = self._known.values()
-        columns = {
-            "seq": list(self._known),
-            "cluster": [each.cluster for each in known],
-            "class": [codes[each.name] for each in known],
-            "by": [each.by for each in known],
-        }
-        packed = {name: pack(narrow(np.array(column, np.int64))) for name, column in columns.items()}
-        return {"labels": packed, "names": names, "cells": pack(self._cells)}
-
-    def load(self, stored: dict[str, Any]) -> None:
-        """The inverse of :meth:`dump`. Raises UnsoundError where what was stored does not go together."""
-        facts, names = unpack_all(stored["labels"]), stored["names"]
-        require(isinstance(names, list) and all(type(name) is str for name in names), "classes without names")
-        seqs = ints_of(facts, "seq", 0, RECORDS).tolist()
-        require(len(seqs) <= LABELS and len(set(seqs)) == len(seqs), "a record has two classes")
-        bounds = {"cluster": (0, RECORDS), "class": (0, len(names)), "by": (0, RECORDS)}
-        columns = [ints_of(facts, name, *bounds[name], len(seqs)).tolist() for name in bounds]
-        self._known, self._classes = {}, {}
-        for seq, cluster, code, by in zip(seqs, *columns, strict=True):
-            self._remember(seq, _Known(cluster, names[code], by))
-        self._cells = reals_of(unpack_all({"cells": stored["cells"]}), "cells", (2, USUAL.size)).copy()
-        count, right = self._cells
-        sound = (right >= 0).all() and (right <= count + 1e-9).all()
-        require(sound, "more labelled records had the class of their cluster than there were")
 
 
 def _majority(classes: Counter[str]) -> tuple[str, int]:

@@ -13,7 +13,7 @@ import numpy as np
 
 from streamdp.beam.data.state import REVISION
 from streamdp.kernels.jit import Bound
-from streamdp.kernels.packed import pack, unpack_all
+from streamdp.kernels.packed import as_type, pack, unpack_all
 from streamdp.kernels.rows import made, new_rows, power_of_two
 from streamdp.kernels.sound import RECORDS, counters_of, ints_of, narrow, plain_counters, reals_of, require
 from streamdp.ledger.confidence import Confidence
@@ -400,14 +400,14 @@ class Ledger:
                 )
             ],
             "samples": self.samples.dump(),
-            "classes": self.confidence.dump() if self.confidence.begun else None,
+            "classes": self.confidence,
         }
 
     def load(self, stored: dict[str, Any]) -> None:
         """The inverse of :meth:`dump`. Raises UnsoundError where what was stored does not go together."""
         self.samples.load(stored["samples"])
-        if stored["classes"] is not None:
-            self.confidence.load(stored["classes"])
+        field, self.confidence = self.confidence.field, as_type(stored["classes"], Confidence)
+        self.confidence.field = field
         facts = unpack_all({name: stored[name] for name in (*_COLUMNS, "tallies", "counters", "numbers")})
         counters = counters_of(Table, facts["counters"])
         seq, begin, final = int(counters.seq), int(counters.begin), int(counters.final)

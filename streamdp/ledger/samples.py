@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from streamdp.kernels.packed import as_type
 from streamdp.kernels.sound import require
 from streamdp.records import Record, holds_categories
 from streamdp.records.columns import Columns
@@ -199,23 +200,19 @@ class Samples:
         """All records of a label have another now."""
         self.extend((after, sample) for sample in self._held.pop(before, ()))
 
-    def dump(self) -> list[Any]:
-        """All that is held, as plain values."""
-        return [
-            (label, [(seq, typical, shown(text)) for seq, typical, text in held])
-            for label, held in self._held.items()
-        ]
+    def dump(self) -> dict[int, list[tuple[int, float, str]]]:
+        """All that is held, by label, as plain values."""
+        return {
+            label: [(*sample[:2], shown(sample[2])) for sample in held] for label, held in self._held.items()
+        }
 
-    def load(self, stored: list[Any]) -> None:
-        """The inverse of :meth:`dump`. Raises UnsoundError."""
-        found = OrderedDict((label, [tuple(sample) for sample in held]) for label, held in stored)
-        require(len(found) == len(stored) <= CLUSTERS, "samples of one cluster come twice")
-        for label, held in found.items():
-            require(type(label) is int and 1 <= len(held) <= 3, "samples of a cluster")
-            for sample in held:
-                require(list(map(type, sample)) == [int, float, str], "a sample of another type")
-        said = ((label, [sample for sample in held if sample[2]]) for label, held in found.items())
-        self._held = OrderedDict((label, held) for label, held in said if held)
+    def load(self, stored: Any) -> None:
+        """The inverse of :meth:`dump`. Raises UnsoundError or ValidationError."""
+        samples = as_type(stored, dict[int, list[tuple[int, float, str]]])
+        require(len(samples) <= CLUSTERS, "samples of too many clusters")
+        require(all(1 <= len(held) <= FIRST for held in samples.values()), "samples of a cluster")
+        said = ((label, [sample for sample in held if sample[2]]) for label, held in samples.items())
+        self._held = OrderedDict((label, [*held]) for label, held in said if held)
 
 
 def _says_nothing(said: Text) -> bool:
