@@ -187,7 +187,7 @@ class Ledger:
         """How many bytes lines have from records, at most."""
         columns, n = records.columns, len(records)
         whole = len(columns.data)
-        if whole > 4096 and n < len(columns.ends):
+        if whole > 4096:  # what is read of a part of a batch has the bytes of all
             whole = int(np.diff(columns.written).sum() + np.diff(columns.kept).sum())
         frame = self._frames.of(records)
         around = len(frame.heads) + len(frame.names) + 24 * columns.places.shape[1] + columns.kept.shape[1]
