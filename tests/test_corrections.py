@@ -461,9 +461,8 @@ def test_a_pinned_story_outlives_silence(kind: str) -> None:
     assert label in {event.cluster for event in told.events if event.event in ("closed", "retired")}
 
 
-@pytest.mark.parametrize(("prior", "joined"), [("crp", True), ("pitman-yor", True), ("uniform", False)])
-def test_a_refinement_takes_nothing_from_a_pinned_story(prior: str, joined: bool) -> None:
-    """Under an exchangeable prior, what came while it was worked out may join."""
+@pytest.mark.parametrize("prior", ["crp", "pitman-yor", "uniform"])
+def test_a_refinement_leaves_a_pinned_story_as_it_is(prior: str) -> None:
     settings: dict[str, Any] = {"refine_every": 512, "retain": 3000, "refine_moves": 20_000}
     engine = Engine(Settings(beam=1, prior=prior, second_look=0, concentration=30.0, **settings))
     records = texts(2000, 3, 60)
@@ -478,9 +477,9 @@ def test_a_refinement_takes_nothing_from_a_pinned_story(prior: str, joined: bool
             left += [answer.seq] if now[answer.seq] in pinned else []
             came += [answer.seq] if answer.cluster in pinned else []
         now[answer.seq] = answer.cluster
-    assert engine.refined()["records_refined"] > 100
+    assert engine.refined()["records_refined"] > 30
     assert not left
-    assert bool(came) == joined
+    assert not came
 
 
 def test_without_the_constraint_the_same_stream_undoes_it() -> None:
