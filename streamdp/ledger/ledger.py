@@ -419,7 +419,7 @@ class Ledger:
         require(-1 <= final < max(seq, 1), "what is final is out of range")
         self.table = self._made(usual=self.table.usual, early=self.table.early)._replace(counters=counters)
         first = max(min(begin, seq - self.latest), 0)
-        require(seq - first <= len(facts["label"]), "records are missing")
+        require(seq - first <= len(ints_of(facts, "label", -1, RECORDS)), "records are missing")
         counters.seq, counters.written, self._room = first, 0, 0
         self._make_room(seq - first, 0)
         counters.seq = seq
