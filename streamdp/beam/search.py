@@ -2,6 +2,8 @@
 
 Daume III 2007, section 3, with a queue that holds clusterings of equally many records: they are compared as
 they are, without a completion or a look-ahead.
+
+``docs/papers.md`` compares it with the papers.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Words under Dirichlets that share a base measure."""
+"""Words under Dirichlets that share a base measure.
+
+``docs/papers.md`` compares it with the papers.
+"""
 
 from __future__ import annotations
 

@@ -2,6 +2,8 @@
 
 Daume III 2007, section 3; Feng, Blei and Frazier 2015. A state is a clustering, where the latter have a set
 of links, and it is scored by log p(z, x) unless their p(x | z), or Daume's prior of counts, is asked for.
+
+``docs/papers.md`` compares it with the papers.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Held-out evaluation: the probability of unseen records, by left-to-right sampling."""
+"""Held-out evaluation: the probability of unseen records, by left-to-right sampling.
+
+``docs/papers.md`` compares it with the papers.
+"""
 
 from __future__ import annotations
 

@@ -17,6 +17,8 @@ What the prior says of a union is the ratio of p(z) of all records with the two 
   stream does not know lie evenly between the first and the last known
   (:func:`~streamdp.offline.task.frozen_of`), and a cluster that is still open counts with no less than
   what would have closed it.
+
+``docs/papers.md`` compares it with the papers.
 """
 
 from __future__ import annotations

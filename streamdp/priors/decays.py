@@ -2,6 +2,8 @@
 
 A decay is called with a distance >= 0, a number or an array of them; kernels call :func:`decay_weight` with
 its terms. :meth:`Decay.earlier` sums the weights of all earlier records for a whole sequence at once.
+
+``docs/papers.md`` compares it with the papers.
 """
 
 from __future__ import annotations

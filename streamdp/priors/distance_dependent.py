@@ -1,6 +1,8 @@
 """The sequential distance-dependent Chinese restaurant process.
 
 Blei and Frazier 2011, section 2; here links go back in time only, and p(z) is summed over them.
+
+``docs/papers.md`` compares it with the papers.
 """
 
 from __future__ import annotations

@@ -1,6 +1,8 @@
 """The uniform process.
 
 Wallach, Jensen, Dicker and Heller 2010, section 3; their eq. 12 as derived, not as printed.
+
+``docs/papers.md`` compares it with the papers.
 """
 
 from __future__ import annotations

@@ -13,6 +13,8 @@ count one first, then the repeated ones; n_kw, n_k and T_k grow token by token.
 Numerators are kept divided by p_w. A cluster that shares no word with the record has a numerator
 that depends on T_k alone; that of a cluster that shares some replaces, for each of them, the *last*
 factor of the rising sequence b1 + d T_k, b1 + d (T_k + 1), ... by the shared word's.
+
+``docs/papers.md`` compares it with the papers.
 """
 
 from __future__ import annotations

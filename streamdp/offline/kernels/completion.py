@@ -2,6 +2,8 @@
 
 Daume III 2007, sections 3.1 and 3.3; Feng, Blei and Frazier 2015, eq. 3. The best completion of p(z) is
 exact, in place of greedy steps; the papers' look-aheads at the likelihood are no bounds.
+
+``docs/papers.md`` compares it with the papers.
 """
 
 from __future__ import annotations

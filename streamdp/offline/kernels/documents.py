@@ -3,6 +3,8 @@
 It is that of their words, and what :func:`~streamdp.likelihoods.words.in_order` adds by each record given
 those before it: they are gone through whenever a record comes or goes, or is scored. What is not here is as
 that of words. Wallach, Jensen, Dicker and Heller 2010, eqs. 13-17, who score each record as if it came last.
+
+``docs/papers.md`` compares it with the papers.
 """
 
 from __future__ import annotations

@@ -1,6 +1,8 @@
 """Links of the sequential distance-dependent CRP (Blei and Frazier 2011), and what they weigh.
 
 A record links to an earlier one or to itself; the clusters are the trees.
+
+``docs/papers.md`` compares it with the papers.
 """
 
 from __future__ import annotations

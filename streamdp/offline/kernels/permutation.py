@@ -2,6 +2,8 @@
 
 Given an order of the records in which every cluster is a run, all clusterings into runs are summed over:
 ``terms`` holds, for every place r and every run that ends there, the log weight B of the run.
+
+``docs/papers.md`` compares it with the papers.
 """
 
 from __future__ import annotations

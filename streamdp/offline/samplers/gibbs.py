@@ -5,6 +5,8 @@ records, depends on the clusters' first members alone, so that a record's condit
 Wallach et al. 2010, eq. 18, in a form that no other record has to be visited for. Clusters of frozen records,
 and such as have closed, were founded before all others, so that to the normalisers they are as much
 concentration.
+
+``docs/papers.md`` compares it with the papers.
 """
 
 from __future__ import annotations

@@ -8,6 +8,8 @@ itself links to nothing.
 Records that are fixed by hand stay together or apart as they are, among each other and frozen ones: links
 that would change that are not drawn. One that no earlier record of its cluster reaches was put there by hand;
 it links to itself for good, with the weight of a founder.
+
+``docs/papers.md`` compares it with the papers.
 """
 
 from __future__ import annotations

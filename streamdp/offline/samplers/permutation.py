@@ -6,6 +6,8 @@ here: the exact program, Metropolis-Hastings, the beam; uniform permutations, Ma
 projections. Ours are two more orders, a refusal where the beam has lost the present clustering, and that
 draws along projections are taken only where the log joint rises. The paper's beta expands log K! at K, and is
 exp psi(K + 1), not exp psi(K).
+
+``docs/papers.md`` compares it with the papers.
 """
 
 from __future__ import annotations
