@@ -415,13 +415,14 @@ def test_shards_have_no_vectors() -> None:
         shard_settings(SETTINGS, 2)
 
 
-@pytest.mark.parametrize("dimension", [3, 1 << 40, -1, "8", None])
-def test_a_state_of_vectors_of_another_length_is_refused(dimension: Any) -> None:
+@pytest.mark.parametrize("numbers", [0, 3, 7, 9])
+@pytest.mark.parametrize("part", ["total", "mean"])
+def test_a_state_of_vectors_of_another_length_is_refused(part: str, numbers: int) -> None:
     engine = Engine(SETTINGS)
     engine.advance(tickets(20))
     stored = msgspec.msgpack.decode(engine.dumps())
-    assert stored["encoder"]["dimension"] == 8
-    stored["encoder"]["dimension"] = dimension
+    assert len(stored["encoder"]["centre"][part]) == 8 * 8
+    stored["encoder"]["centre"][part] = bytes(8 * numbers)
     with pytest.raises(StreamdpError):
         Engine.loads(msgspec.msgpack.encode(stored), SETTINGS)
 

@@ -251,7 +251,7 @@ OTHERS = {
     "gamma": {"scale": (2.0, 4.0)},
     "bits": {"a": 1.0},
     "words": {"beta": 1.6},
-    "beside": {"vector": lk.VonMisesFisher(2, 12.0)},
+    "beside": {"vectors": lk.VonMisesFisher(2, 12.0)},
 }
 
 

@@ -452,7 +452,7 @@ def test_warm_leaves_nothing_to_compile(tmp_path: Path) -> None:
     (tmp_path / "app.log").write_text("\n".join([*lines, "2026-01-05 11:00:00 WARN worker: the end"]))
     asked, said = kernels_of("consume", "app.log", "--format", "log")
     assert said.count('"cluster"') >= 2001
-    assert len(asked) > 5
+    assert len(asked) >= 5
     assert asked <= warmed
 
 

@@ -234,7 +234,7 @@ def test_older_records_are_what_clusters_hold_of_them(kind: str, beam: int) -> N
             total = np.bincount(held.words, held.counts)
             assert ours.counts.tolist() == total[ours.words].tolist()
             assert ours.counts.sum() == total.sum()
-        family = some.problem.likelihood.of_vectors
+        family = some.problem.likelihood.vector
         if family is not None:
             assert anchors.rows is not None
             assert data.vectors is not None
