@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from streamdp.ledger.table import NUMBERS
+from streamdp.ledger.table import NUMBERS, novelty, to_digits
 from streamdp.records import Assignment, Record
 
 
@@ -76,6 +76,6 @@ def rounded(rows: np.ndarray | Mapping[str, np.ndarray], sizes: np.ndarray) -> n
     found = np.full((len(NUMBERS), len(sizes)), math.nan)
     for k in range(3):
         found[k] = rows[NUMBERS[k]]
-    found[3] = 0.0 - found[2] / np.maximum(sizes, 1)  # never -0
-    found[:4] = np.rint(found[:4] * 1e6) / 1e6
+    found[3] = novelty(found[2], sizes)
+    found[:3] = to_digits(found[:3])
     return found

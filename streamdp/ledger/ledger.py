@@ -23,9 +23,7 @@ from streamdp.ledger.step import FINAL_EVERY, NO_ANSWERS, NO_REVISIONS, Modes, p
 from streamdp.ledger.table import (
     CELLS,
     EARLY,
-    EXPECTED,
     KINDS,
-    LASTED,
     LASTS_AFTER,
     NUMBERS,
     OF_VECTORS,
@@ -34,6 +32,7 @@ from streamdp.ledger.table import (
     SURE,
     USUAL,
     Table,
+    lasting,
 )
 from streamdp.ledger.written import BESIDE, Report
 from streamdp.records import AnswerRows, Assignment, Lines
@@ -311,9 +310,7 @@ class Ledger:
 
     def lasting(self, shares: np.ndarray) -> np.ndarray:
         """The chance that records found clusters that last, by the masses of a new cluster."""
-        counters = self.table.counters
-        factor = (counters.lasted + LASTED) / (counters.expected + EXPECTED)
-        found: np.ndarray = np.rint(np.minimum(factor * shares, 1.0) * 1e6) / 1e6
+        found: np.ndarray = lasting(self.table, shares)
         return found
 
     def write(self, report: Report, lines: Lines) -> None:

@@ -78,10 +78,9 @@ _UNIT = 1e6
 
 
 @shared
-def to_digits(number: float) -> float:
-    """A number as it is announced, with six decimals."""
-    rounded: float = np.rint(number * _UNIT) / _UNIT
-    return rounded
+def to_digits(number: Any) -> Any:
+    """A number as it is announced, with six decimals; of an array, too."""
+    return np.rint(number * _UNIT) / _UNIT
 
 
 class Table(NamedTuple):
@@ -164,20 +163,21 @@ def move(table: Table, revision: Any) -> int:
 
 
 @shared
-def novelty(log_predictive: float, size: int) -> float:
-    """How little a record was expected, by each of its parts; never -0."""
-    return to_digits(0.0 - log_predictive / max(size, 1))
+def novelty(log_predictive: Any, size: Any) -> Any:
+    """How little a record was expected, by each of its parts; never -0. Of arrays, too."""
+    return to_digits(0.0 - log_predictive / np.maximum(size, 1))
 
 
-@kernel
-def lasting(table: Table, new_probability: float) -> float:
-    """The chance that a record founds a cluster that lasts."""
+@shared
+def lasting(table: Table, new_probability: Any) -> Any:
+    """The chance that a record founds a cluster that lasts; of an array of masses, too."""
     factor = (table.counters.lasted + LASTED) / (table.counters.expected + EXPECTED)
-    return to_digits(min(factor * new_probability, 1.0))
+    return to_digits(np.minimum(factor * new_probability, 1.0))
 
 
 @kernel
 def stability(table: Table, cell: int) -> float:
     """The chance that an answer of a cell will not be revised."""
     tally = table.cells[cell]
-    return to_digits(1.0 - (tally.revised + WEIGHT * table.usual[cell]) / (tally.count + WEIGHT))
+    chance: float = to_digits(1.0 - (tally.revised + WEIGHT * table.usual[cell]) / (tally.count + WEIGHT))
+    return chance
