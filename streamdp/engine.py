@@ -1,12 +1,14 @@
 """Records in, assignments out: a pure function of what was seen before.
 
 The engine has no clock and does no input or output. Its answers and its state do not depend on how
-the records were cut into batches. It puts records in order and refuses what cannot be; the rest is the
-stream's, of a beam or of log lines.
+the records were cut into batches. It puts records in order, applies corrections at their positions, and
+tells of clusters. What clusters the records is a beam, or templates of log lines.
 """
 
 from __future__ import annotations
 
+import copy
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Any, Self
@@ -28,21 +30,34 @@ from streamdp.ledger.samples import text_of
 from streamdp.likelihoods.base import Likelihood, Moments
 from streamdp.lines.holes import Past
 from streamdp.priors.base import Prior
-from streamdp.records import Answers, Assignment, Event, Kind, Lines, Record, Reject, Value, all_plain
+from streamdp.records import (
+    RENAMED,
+    Answers,
+    Assignment,
+    Event,
+    Kind,
+    Lines,
+    Record,
+    Reject,
+    Value,
+    all_plain,
+)
 from streamdp.records.columns import Columns
 from streamdp.records.frames import rows_of
 from streamdp.settings import Settings
 from streamdp.settings.blueprint import Blueprint
 from streamdp.settings.load import UNNAMED
-from streamdp.state.corrections import Correction
+from streamdp.state.corrections import Correction, CorrectionError
 from streamdp.state.sound import refusing
 from streamdp.state.stamp import checked, stamped
+from streamdp.story.beam import statistics_of
+from streamdp.story.clock import Clock
+from streamdp.story.doubts import doubts
+from streamdp.story.gather import Known, called, figures_of, record_of, stories_of, with_records
 from streamdp.story.memory import Memory
-from streamdp.story.story import Stories
+from streamdp.story.story import Stories, StoryRecord
 from streamdp.streams.beam import BeamStream
-from streamdp.streams.corrections import Corrections
-from streamdp.streams.front import receive
-from streamdp.streams.reporting import doubts_of, stories
+from streamdp.streams.corrections import Corrections, refused
 from streamdp.streams.stream import Stream
 from streamdp.streams.templates import TemplateStream
 from streamdp.threads import OneThreadAtATime
@@ -130,13 +145,16 @@ class Engine(OneThreadAtATime, but=("advance", "score", "search")):
         with self._lock:
             if not isinstance(given, Columns):
                 given = Columns.of(all_plain(given, self._order.arrivals, self._rows.read))
-            receive(self._stream, given, answers)
+            for ready, times in self._order.in_order(given):
+                self._take(ready, times, answers)
         return answers
 
     def finish(self) -> Answers:
         """End the stream: all is answered, and final. A state that shall go on is dumped before."""
         answers = self.flush()
-        self._stream.finish(answers)
+        since = len(answers.events)
+        self._stream.end(answers)
+        self._hear(answers, since)
         self._stream.announcer.finish(self.seq - 1, answers.lines)
         return answers
 
@@ -148,8 +166,36 @@ class Engine(OneThreadAtATime, but=("advance", "score", "search")):
         answers = Answers(Lines(), [], [])
         ready: Ready = []
         self._order.drain(ready)
-        self._stream.advance(*placed(ready), answers)
+        self._take(*placed(ready), answers)
         return answers
+
+    def _take(self, given: Columns, times: np.ndarray, answers: Answers) -> None:
+        """Take records whose turn has come, at these times, and apply corrections at their positions."""
+        stream, waiting = self._stream, self._stream.corrections.waiting
+        while waiting and len(given):
+            room = max(waiting[0][0] - stream.seq - stream.waiting, 1)
+            self._absorb(given[:room], times[:room], answers)
+            given, times = given[room:], times[room:]
+            while waiting and waiting[0][0] <= stream.seq:
+                _, correction = waiting.popleft()
+                try:
+                    self._correct(correction, answers)
+                except CorrectionError as error:
+                    stream.corrections.refused.append((correction.number, error.message))
+
+        if given:
+            self._absorb(given, times, answers)
+
+    def _absorb(self, given: Columns, times: np.ndarray, answers: Answers) -> None:
+        since = len(answers.events)
+        self._stream.take(given, times, answers)
+        self._hear(answers, since)
+
+    def _hear(self, answers: Answers, since: int) -> None:
+        """Leave out the events, from one on, that nobody wants to hear of."""
+        corrections = self._stream.corrections
+        if corrections.held:
+            answers.events[since:] = corrections.audible(answers.events[since:])
 
     def score(self, records: Iterable[Record | Reject | Value] | Columns, first: int = 0) -> Answers:
         """Answer without learning anything; ``cluster`` is -1 where a new one is likelier than any.
@@ -174,8 +220,9 @@ class Engine(OneThreadAtATime, but=("advance", "score", "search")):
     def correct(self, correction: Correction, at: int | None = None, *, check: bool = False) -> Answers:
         """Take a correction by hand; return the answers that it revises, and events.
 
-        Raises CorrectionError, and changes nothing, where it makes no sense or contradicts an earlier one.
-        ``at``: when so many records have been absorbed; None: now. ``check``: only see whether it could be.
+        Raises CorrectionError, and changes nothing, where it makes no sense or contradicts an earlier one; of
+        a later one ``corrections.refused`` will tell. ``at``: when so many records have been absorbed; None:
+        now. ``check``: only see whether it could be.
 
         Examples
         --------
@@ -185,9 +232,76 @@ class Engine(OneThreadAtATime, but=("advance", "score", "search")):
         >>> [story.title for story in engine.stories()]
         ['The storm']
         """
-        answers = Answers(Lines(), [], [])
-        self._stream.correct_at(correction, self.seq if at is None else at, answers, check=check)
+        answers, held, at = Answers(Lines(), [], []), self.corrections, self.seq if at is None else at
+        if check:
+            self._stream.corrections = copy.deepcopy(held)
+            try:
+                self._apply(msgspec.structs.replace(correction, number=held.taken + 1), None)
+            finally:
+                self._stream.corrections = held
+        elif at > self.seq or held.waiting:
+            held.waiting.append((at, correction))
+        else:
+            self._correct(correction, answers)
         return answers
+
+    def _correct(self, correction: Correction, answers: Answers) -> None:
+        """Apply a correction now; append revisions and events. Raises CorrectionError where it cannot be.
+
+        One with a number is taken even if it is refused: whoever has numbered it goes on with the next.
+        """
+        held, before = self.corrections, self.corrections.taken
+        held.taken = correction.number or before + 1
+        try:
+            self._apply(msgspec.structs.replace(correction, number=held.taken), answers)
+        except CorrectionError:
+            held.taken = correction.number or before
+            raise
+        if self.search is not None:
+            self.search.pin(held.pinned)
+
+    def _apply(self, correction: Correction, answers: Answers | None) -> None:
+        """Apply a correction; without ``answers`` only what is known of corrections changes."""
+        stream, live = self._stream, self._stream.census().label
+        for label in correction.stories:
+            if label not in live:
+                last = stream.memory.merged_into(label)
+                more = f": it is part of story {last}" if last is not None else ""
+                raise refused(f"there is no live story {label}{more}")
+        if correction.what in ("rename", "mute"):
+            self.corrections.declare(correction, live)
+        elif correction.what == "undo":
+            correction = self.corrections.end(correction.undone or 0).correction
+            if answers is not None:
+                stream.lift(correction)
+        else:
+            since = len(answers.events) if answers is not None else 0
+            stream.constrain(correction, answers)
+            if answers is not None:
+                self._hear(answers, since)
+        if correction.what == "rename" and self.with_events and answers is not None:
+            answers.events.extend(self._renamed(*correction.stories))
+
+    def _renamed(self, label: int) -> list[Event]:
+        """The event of a story that somebody has named, or no longer; none where it has ended."""
+        stream, titles = self._stream, self._stream.memory.titles
+        events = [
+            Event(
+                event=RENAMED,
+                seq=self.seq - 1,
+                time=stream.retained.time if self.dated else None,
+                cluster=label,
+                other=None,
+                size=cluster.size,
+                moved=None,
+                first_time=cluster.first_time,
+                last_time=cluster.last_time,
+                words=cluster.words,
+                title=self.corrections.names.get(label) or titles.of(label) or called(cluster),
+            )
+            for cluster in self.clusters((label,))
+        ]
+        return self.corrections.audible(events, by_hand=True)
 
     # ---------------------------------------------------------------- in clear
 
@@ -196,7 +310,8 @@ class Engine(OneThreadAtATime, but=("advance", "score", "search")):
         stream = self._stream
         for answer in self.open_answers():
             yield msgspec.to_builtins(answer)
-        for record in stream.waiting_records():
+        in_turn = (record for _, _, record in (*self._order.heap, *self._order.leaps))
+        for record in (*in_turn, *stream.waiting_records()):
             text = text_of(record, self.settings.texts)
             yield {"id": record.id, "position": record.position, "keep": record.keep, "text": text}
         yield from ({"seq": seq, "text": text} for seq, _, text, _ in self.spoken())
@@ -307,20 +422,23 @@ class Engine(OneThreadAtATime, but=("advance", "score", "search")):
 
     def clusters(self, among: Collection[int] | None = None) -> ClusterList:
         """The live clusters of the best hypothesis, largest first; ``among``: those labels, muted or not."""
-        held, samples = self._stream.retained, self._stream.announcer.ledger.samples
-        found = described(self._stream.summaries(among), held, samples, dated=self.dated)
-        muted = self.muted if among is None else ()
+        stream, muted = self._stream, self.muted if among is None else ()
+        samples = stream.announcer.ledger.samples
+        found = described(stream.summaries(among), stream.retained, samples, dated=self.dated)
         return ClusterList(cluster for cluster in found if cluster.cluster not in muted)
 
     def closed(self) -> ClusterList:
         """The clusters that closed or retired last, the latest first; none where no events were asked for."""
-        stream, muted = self._stream, self.muted
-        ended = (event for event in reversed(stream.memory.ended) if event.cluster not in muted)
-        return ClusterList(of_closed(event, stream.announcer.ledger.samples) for event in ended)
+        memory, muted, samples = self._stream.memory, self.muted, self._stream.announcer.ledger.samples
+        ended = (event for event in reversed(memory.ended) if event.cluster not in muted)
+        return ClusterList(of_closed(event, samples) for event in ended)
 
     def doubts(self) -> list[str]:
         """What is doubtful about the stories, a sentence each; empty where nothing is."""
-        return doubts_of(self._stream)
+        held = self._stream.retained.collect() if self.kind == "texts" else None
+        if held is None:
+            return []
+        return list(doubts(held.labels, self._stream.announcer.revised / max(self.seq, 1), held.batch.words))
 
     def stories(self, *, closed: bool = False, stretch: float | None = None, records: bool = True) -> Stories:
         """The live clusters as stories, largest first: titles, keywords, times, trend, records.
@@ -341,7 +459,38 @@ class Engine(OneThreadAtATime, but=("advance", "score", "search")):
         >>> [(story.label, story.size, story.title) for story in engine.stories()]
         [(0, 2, 'coast storm')]
         """
-        return stories(self._stream, dated=self.dated, closed=closed, stretch=stretch, records=records)
+        stream, seq, search = self._stream, self.seq, self.search
+        memory = stream.memory
+        clusters = self.closed() if closed else self.clusters()
+        labels, times = self.lately()
+        clock = Clock.of(times, seq, stretch)
+        titles = {c.cluster: title for c in clusters if (title := memory.titles.of(c.cluster)) is not None}
+        keywords = {} if closed else stream.keywords()
+        figures = figures_of(clock, labels, times, seq - len(labels))
+        known = Known(titles | stream.corrections.names, keywords, figures, memory.kin)
+        made = stories_of(clusters, known, clock, closed=closed)
+        if records:
+            own = self._records()
+            made = [with_records(story, own.get(story.label, ())) for story in made]
+        return Stories(
+            made,
+            clock,
+            seq,
+            kind=self.kind,
+            remembered="latest" if stream.remember_ended else "none",
+            warnings=[] if closed else self.doubts(),
+            statistics=None if closed else lambda: None if search is None else statistics_of(search),
+            numbers=memory.themes,
+        )
+
+    def _records(self) -> dict[int, list[StoryRecord]]:
+        """The records whose answers are open, with what samples say, by label."""
+        texts = {seq: text for seq, _, text in self._stream.announcer.ledger.samples.all()}
+        found = defaultdict[int, list[StoryRecord]](list)
+        for answer in self.open_answers():
+            text = texts.get(answer.seq, "")
+            found[answer.cluster].append(record_of(answer, text, self.kind, self.settings))
+        return found
 
     def past(self, among: Collection[int] | None = None) -> Past | None:
         """What a log was like by the hour, with the holes of all labels or of ``among``; None of others."""

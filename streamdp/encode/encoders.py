@@ -138,8 +138,9 @@ def order_of(settings: Settings) -> ReorderBuffer:
     place = 0.0
     if settings.late == "place":
         place = math.inf if settings.distance == "records" else settings.decay_scale or DECAY_SCALE
-    most_bytes = Shares.of(settings).held_back
-    return ReorderBuffer(settings.max_lateness, settings.max_ahead, settings.max_leap, place, most_bytes)
+    limits = settings.max_lateness, settings.max_ahead, settings.max_leap, place
+    needs_time = settings.distance == "seconds"
+    return ReorderBuffer(*limits, Shares.of(settings).held_back, needs_time=needs_time)
 
 
 def choose_encoder(record: Record, settings: Settings, sparse: bool | None) -> Encoder | Reject:

@@ -7,6 +7,8 @@ import heapq
 import itertools
 import math
 import statistics
+from collections.abc import Iterator
+from operator import is_, itemgetter
 from typing import Any
 
 import msgspec
@@ -21,6 +23,12 @@ CONFIRM = 8
 
 HELD = 1000
 """Arrivals after which a record that is alone in its time is placed in the stream's."""
+
+FEW = 8
+"""Records side by side that are put in order sooner one by one."""
+
+ONE_BY_ONE = 16
+"""Records that are put in order one by one, before it is asked again how many pass; then twice as many."""
 
 STEPS = (0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1800, 3600, 7200, 21_600, 43_200, 86_400)
 """Seconds of lateness that are distinguished."""
@@ -107,6 +115,8 @@ class ReorderBuffer:
         How late a record may be and still be placed, in seconds; beyond, it is refused.
     most_bytes
         Of the records that are held back. Above it the oldest are released early.
+    needs_time
+        Whether records without a time are refused.
     """
 
     def __init__(
@@ -116,12 +126,15 @@ class ReorderBuffer:
         max_leap: float = math.inf,
         place: float = 0.0,
         most_bytes: int = 1 << 62,
+        *,
+        needs_time: bool = False,
     ) -> None:
         self.max_lateness = max_lateness
         self.max_ahead = max_ahead
         self.max_leap = max_leap
         self.place = place
         self.most_bytes = most_bytes
+        self.needs_time = needs_time
         self.bytes = self.early = 0
         """Bytes that are held back, and records that were released early for having been too many."""
         self.latest = self.released = self.first = -math.inf
@@ -134,9 +147,45 @@ class ReorderBuffer:
         self.streak: list[float] = []
         self.lateness = Lateness()
 
+    def in_order(self, given: Columns) -> Iterator[tuple[Columns, np.ndarray]]:
+        """Records in order of arrival become those whose turn has come, and the times of these.
+
+        They go together as far as they pass as they come, one by one where they do not.
+        """
+        at, some = 0, ONE_BY_ONE
+        if len(given) < FEW:
+            yield self._one_by_one(given)
+            return
+        while at < len(given):
+            rest = given[at:]
+            times = self.pass_through(rest.columns.times, rest.arrivals)
+            if len(times):
+                yield rest[: len(times)], times
+                at += len(times)
+            else:
+                yield self._one_by_one(rest[:some])
+                at, some = at + some, 2 * some
+
+    def _one_by_one(self, given: Columns) -> tuple[Columns, np.ndarray]:
+        ready: Ready = []
+        came = given.all()
+        for record in came:
+            if isinstance(record, Reject):
+                ready.append((0.0, record))
+            else:
+                self.push(record, ready)
+        if len(ready) == len(came) and all(map(is_, map(itemgetter(1), ready), came)):  # as nearly always
+            times = [time for time, record in ready if not isinstance(record, Reject)]
+            return given, np.array(times, float)
+        return placed(ready)
+
     def push(self, record: Record, ready: Ready) -> None:
         """Take a record in; append to ``ready`` why it cannot be taken, and what may go now."""
         time = record.time
+        if time is None and self.needs_time:
+            detail = "it has no time, and distance is measured in seconds"
+            ready.append((0.0, refuse(record, "missing_time", detail)))
+            return
         if time is None:
             time = self.latest if self.latest > -math.inf else 0.0
         elif record.arrival is not None and time > record.arrival + self.max_ahead:
@@ -190,6 +239,8 @@ class ReorderBuffer:
         placed, before = reached[1:], reached[:-1]
         late = before - times  # NaN, which compares as false, where there is no time
         stays = (-late > self.max_leap) | (times > arrivals + self.max_ahead) | (late > self.place)
+        if self.needs_time:
+            stays |= np.isnan(times)
         n = int(stays.argmax()) if stays.any() else len(times)
         if n:
             behind = late[:n][late[:n] > 0.0]

@@ -24,9 +24,8 @@ from streamdp.settings.schema import Classes
 from streamdp.state.corrections import Correction, CorrectionError, CorrectionsFile
 from streamdp.state.snapshot import MAGIC, Header, SnapshotError, newest, newest_taken, read
 from streamdp.story.answers import AnsweredStories, StoriesError, holds
-from streamdp.story.gather import with_records
+from streamdp.story.gather import record_of, with_records
 from streamdp.story.story import Stories, StoryRecord
-from streamdp.streams.reporting import record_of
 
 _log = logging.getLogger("streamdp")
 

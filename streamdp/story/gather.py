@@ -10,7 +10,9 @@ import msgspec
 import numpy as np
 
 from streamdp.answers.listing import about
-from streamdp.records import ClusterSummary
+from streamdp.ledger.samples import text_of_kept
+from streamdp.records import Assignment, ClusterSummary, Kind
+from streamdp.settings import Settings
 from streamdp.story.clock import NOTHING, Clock, Figures
 from streamdp.story.story import Story, StoryRecord, trend_of
 from streamdp.story.titles import short, unique
@@ -109,6 +111,24 @@ def _story(
         merged_into=related.merged_into.get(label),
         confused_with=list(known.confused.get(label, ())),
         samples=cluster.samples,
+    )
+
+
+def record_of(answer: Assignment, text: str, kind: Kind | None, settings: Settings) -> StoryRecord:
+    """The record of an answer; of no ``text``, with what kept fields say of that."""
+    kept = answer.keep if isinstance(answer.keep, dict) else {}
+    if not text and kind in ("texts", "lines"):
+        text = str(kept.get(settings.text_field, ""))
+    elif not text:
+        text = text_of_kept({name: kept[name] for name in settings.texts if name in kept} or kept)
+    return StoryRecord(
+        seq=answer.seq,
+        id=answer.id,
+        time=answer.time,
+        text=text,
+        probability=answer.probability,
+        revision=answer.revision,
+        keep=kept,
     )
 
 

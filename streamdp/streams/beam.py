@@ -258,9 +258,8 @@ class BeamStream(Stream):
     # ---------------------------------------------------------------- in clear
 
     def waiting_records(self) -> list[Record]:
-        """Records that wait for their turn, or for the warm-up to end."""
-        intake = self.intake
-        return [*super().waiting_records(), *(record for _, record in (*intake.pending, *intake.strays))]
+        """Records that wait for the warm-up to end."""
+        return [record for _, record in (*self.intake.pending, *self.intake.strays)]
 
     def forget(
         self, seqs: Collection[int], texts: Collection[str]

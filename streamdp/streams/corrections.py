@@ -141,6 +141,19 @@ class Corrections(msgspec.Struct, dict=True):
         """What closes templates, by the numbers of the corrections."""
         return {number: held.rule for number, held in self.held.items() if held.rule is not None}
 
+    def declare(self, correction: Correction, live: np.ndarray) -> None:
+        """Name or mute a story; ``live`` are the labels that live. Raises CorrectionError."""
+        (label,) = correction.stories
+        if (before := self.of(correction.what, label)) is not None:
+            if correction.what == "mute":
+                raise refused(f"story {label} is muted already (correction {before.correction.number})")
+            self.end(before.correction.number)
+        title = (correction.title or "").casefold()
+        for other, name in self.names.items():
+            if correction.what == "rename" and name.casefold() == title and other in live:
+                raise refused(f"story {other} has that name already: names are unique")
+        self.begin(correction)
+
     def begin(self, correction: Correction, sides: Sequence[Side] = (), rule: Rule | None = None) -> None:
         """Let a correction be in force. Raises CorrectionError."""
         records = sum(len(side.seqs) for held in self.held.values() for side in held.sides)

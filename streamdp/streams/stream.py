@@ -1,27 +1,24 @@
-"""The stream behind an engine: what all kinds of streams have in common."""
+"""What an engine asks of what clusters its records: a beam, or templates of lines."""
 
 from __future__ import annotations
 
-import copy
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-import msgspec
 import numpy as np
 
 from streamdp.answers.announcer import Announcer
-from streamdp.answers.describe import Candidate, Census, described
+from streamdp.answers.describe import Candidate, Census
 from streamdp.beam.search import BeamSearch
 from streamdp.encode.order import ReorderBuffer
 from streamdp.kernels.sound import require
 from streamdp.lines.holes import Past
-from streamdp.records import RENAMED, Answers, ClusterSummary, Event, Kind, Record, Reject
+from streamdp.records import Answers, ClusterSummary, Event, Kind, Record, Reject
 from streamdp.records.columns import Columns
 from streamdp.settings import Settings
-from streamdp.state.corrections import Correction, CorrectionError
+from streamdp.state.corrections import Correction
 from streamdp.state.retained import Retained
-from streamdp.story.gather import called
 from streamdp.story.memory import Memory
 from streamdp.streams.corrections import Corrections, refused
 
@@ -34,7 +31,7 @@ def _unheard(stage: str) -> None:
 
 
 class Stream(ABC):
-    """Records in order of time go in, answers come out.
+    """Records whose turn has come go in, answers come out.
 
     Parameters
     ----------
@@ -74,103 +71,6 @@ class Stream(ABC):
 
     # ---------------------------------------------------------------- corrections
 
-    def correct(self, correction: Correction, answers: Answers) -> None:
-        """Apply a correction now; append revisions and events. Raises CorrectionError where it cannot be.
-
-        One with a number is taken even if it is refused: whoever has numbered it goes on with the next.
-        """
-        held, before = self.corrections, self.corrections.taken
-        held.taken = correction.number or before + 1
-        try:
-            self._apply(msgspec.structs.replace(correction, number=held.taken), answers)
-        except CorrectionError:
-            held.taken = correction.number or before
-            raise
-        if self.search is not None:
-            self.search.pin(held.pinned)
-
-    def _check(self, correction: Correction) -> None:
-        """Raise CorrectionError where a correction could not be applied now; nothing changes."""
-        held = self.corrections
-        self.corrections = copy.deepcopy(held)
-        try:
-            self._apply(msgspec.structs.replace(correction, number=held.taken + 1), None)
-        finally:
-            self.corrections = held
-
-    def _apply(self, correction: Correction, answers: Answers | None) -> None:
-        """Apply a correction; without ``answers`` only what is known of corrections changes."""
-        for label in correction.stories:
-            self._need_live(label)
-        if correction.what in ("rename", "mute"):
-            self._declare(correction)
-        elif correction.what == "undo":
-            correction = self.corrections.end(correction.undone or 0).correction
-            if answers is not None:
-                self.lift(correction)
-        else:
-            since = len(answers.events) if answers is not None else 0
-            self.constrain(correction, answers)
-            if answers is not None:
-                self._hear(answers, since)
-        if correction.what == "rename" and self.with_events and answers is not None:
-            answers.events.extend(self._renamed(*correction.stories))
-
-    def correct_at(self, correction: Correction, at: int, answers: Answers, *, check: bool = False) -> None:
-        """Apply a correction when so many records have been absorbed: now, or as they come.
-
-        ``check``: only see whether it could be applied now.
-
-        Raises CorrectionError where it cannot be applied now; of a later one ``refused`` will tell.
-        """
-        if check:
-            self._check(correction)
-        elif at > self.seq or self.corrections.waiting:
-            self.corrections.waiting.append((at, correction))
-        else:
-            self.correct(correction, answers)
-
-    def _need_live(self, label: int) -> None:
-        if label not in self.census().label:
-            last = self.memory.merged_into(label)
-            more = f": it is part of story {last}" if last is not None else ""
-            raise refused(f"there is no live story {label}{more}")
-
-    def _declare(self, correction: Correction) -> None:
-        """Name or mute a story."""
-        held, (label,) = self.corrections, correction.stories
-        if (before := held.of(correction.what, label)) is not None:
-            if correction.what == "mute":
-                raise refused(f"story {label} is muted already (correction {before.correction.number})")
-            held.end(before.correction.number)
-        title = (correction.title or "").casefold()
-        for other, name in held.names.items():
-            if correction.what == "rename" and name.casefold() == title and other in self.census().label:
-                raise refused(f"story {other} has that name already: names are unique")
-        held.begin(correction)
-
-    def _renamed(self, label: int) -> list[Event]:
-        """The event of a story that somebody has named, or no longer; none where it has ended."""
-        dated, titles = self.order.dated, self.memory.titles
-        found = described(self.summaries((label,)), self.retained, self.announcer.ledger.samples, dated=dated)
-        events = [
-            Event(
-                event=RENAMED,
-                seq=self.seq - 1,
-                time=self.retained.time if dated else None,
-                cluster=label,
-                other=None,
-                size=cluster.size,
-                moved=None,
-                first_time=cluster.first_time,
-                last_time=cluster.last_time,
-                words=cluster.words,
-                title=self.corrections.names.get(label) or titles.of(label) or called(cluster),
-            )
-            for cluster in found
-        ]
-        return self.corrections.audible(events, by_hand=True)
-
     def constrain(self, correction: Correction, answers: Answers | None) -> None:
         """Hold what a correction says of records, from now on. Raises CorrectionError.
 
@@ -182,44 +82,7 @@ class Stream(ABC):
         """A correction is no longer in force."""
         self.announcer.ledger.confidence.lift(correction.number)
 
-    def _correct_due(self, answers: Answers) -> None:
-        """Apply the corrections whose position has come."""
-        waiting = self.corrections.waiting
-        while waiting and waiting[0][0] <= self.seq:
-            _, correction = waiting.popleft()
-            try:
-                self.correct(correction, answers)
-            except CorrectionError as error:
-                self.corrections.refused.append((correction.number, error.message))
-
-    def _hear(self, answers: Answers, since: int) -> None:
-        """Leave out the events, from one on, that nobody wants to hear of."""
-        if self.corrections.held:
-            answers.events[since:] = self.corrections.audible(answers.events[since:])
-
     # ---------------------------------------------------------------- records
-
-    def advance(self, given: Columns, times: np.ndarray, answers: Answers) -> None:
-        """Take records whose turn has come, at these times, and apply corrections at their positions."""
-        waiting = self.corrections.waiting
-        while waiting and len(given):
-            room = max(waiting[0][0] - self.seq - self.waiting, 1)
-            self._take_some(given[:room], times[:room], answers)
-            given, times = given[room:], times[room:]
-            self._correct_due(answers)
-        if given:
-            self._take_some(given, times, answers)
-
-    def _take_some(self, given: Columns, times: np.ndarray, answers: Answers) -> None:
-        since = len(answers.events)
-        self.take(given, times, answers)
-        self._hear(answers, since)
-
-    def finish(self, answers: Answers) -> None:
-        """The stream has ended: answer what waits, and look back for the last time."""
-        since = len(answers.events)
-        self.end(answers)
-        self._hear(answers, since)
 
     @property
     @abstractmethod
@@ -257,8 +120,8 @@ class Stream(ABC):
     # ---------------------------------------------------------------- in clear
 
     def waiting_records(self) -> list[Record]:
-        """Records that wait for their turn, or for the warm-up to end."""
-        return [record for _, _, record in (*self.order.heap, *self.order.leaps)]
+        """Records that wait for the warm-up to end."""
+        return []
 
     def said(self) -> Iterator[tuple[int, str]]:
         """Numbers of records, and what these say, as far as that is known beside samples and titles."""
