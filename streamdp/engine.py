@@ -21,7 +21,7 @@ from streamdp.answers.listing import ClusterList
 from streamdp.beam.search import BeamSearch
 from streamdp.encode.batch import Batch, Labelled
 from streamdp.encode.embedding import load_embedding
-from streamdp.encode.encoders import Encoder, check_order, order_of, tokenizer_of
+from streamdp.encode.encoders import Encoder, order_of, tokenizer_of
 from streamdp.encode.order import Lateness, Ready, ReorderBuffer, placed
 from streamdp.encode.rows import Rows
 from streamdp.kernels.packed import as_type, encoded
@@ -111,8 +111,8 @@ class Engine(OneThreadAtATime, but=("advance", "score", "search")):
         tokenizer_of(settings)  # what is wrong is said now, not at the first record
         if settings.embed is not None and not settings.embed.startswith(UNNAMED):
             load_embedding(settings.embed)
-        self._order, self._rows = order_of(settings), Rows(settings)
-        self._stream = self._stream_of(self._blueprint, self._order, final_only=final_only)
+        self._rows = Rows(settings)
+        self._stream = self._stream_of(self._blueprint, order_of(settings), final_only=final_only)
         self._stream.with_events = self._stream.remember_ended = with_events
 
     def _stream_of(self, blueprint: Blueprint, order: ReorderBuffer, *, final_only: bool) -> Stream:
@@ -144,8 +144,8 @@ class Engine(OneThreadAtATime, but=("advance", "score", "search")):
             given = [*rows_of(given)]  # which may wait for other threads
         with self._lock:
             if not isinstance(given, Columns):
-                given = Columns.of(all_plain(given, self._order.arrivals, self._rows.read))
-            for ready, times in self._order.in_order(given):
+                given = Columns.of(all_plain(given, self._stream.order.arrivals, self._rows.read))
+            for ready, times in self._stream.order.in_order(given):
                 self._take(ready, times, answers)
         return answers
 
@@ -165,7 +165,7 @@ class Engine(OneThreadAtATime, but=("advance", "score", "search")):
         """
         answers = Answers(Lines(), [], [])
         ready: Ready = []
-        self._order.drain(ready)
+        self._stream.order.drain(ready)
         self._take(*placed(ready), answers)
         return answers
 
@@ -310,7 +310,7 @@ class Engine(OneThreadAtATime, but=("advance", "score", "search")):
         stream = self._stream
         for answer in self.open_answers():
             yield msgspec.to_builtins(answer)
-        in_turn = (record for _, _, record in (*self._order.heap, *self._order.leaps))
+        in_turn = (record for _, _, record in (*stream.order.heap, *stream.order.leaps))
         for record in (*in_turn, *stream.waiting_records()):
             text = text_of(record, self.settings.texts)
             yield {"id": record.id, "position": record.position, "keep": record.keep, "text": text}
@@ -359,22 +359,22 @@ class Engine(OneThreadAtATime, but=("advance", "score", "search")):
     @property
     def held_back(self) -> int:
         """Records that are not answered yet: out of order, or vectors of the warm-up."""
-        return self._order.held + self._stream.waiting
+        return self._stream.order.held + self._stream.waiting
 
     @property
     def out_of_turn(self) -> int:
         """Records that wait for others to come before them, or to confirm their time."""
-        return self._order.held
+        return self._stream.order.held
 
     @property
     def lateness(self) -> Lateness:
         """How late records came since this engine was made."""
-        return self._order.lateness
+        return self._stream.order.lateness
 
     @property
     def dated(self) -> bool:
         """Whether any record had a time."""
-        return self._order.dated
+        return self._stream.order.dated
 
     @property
     def stage(self) -> Callable[[str], None]:
@@ -504,7 +504,7 @@ class Engine(OneThreadAtATime, but=("advance", "score", "search")):
     def counters(self) -> dict[str, int]:
         """Counts for metrics and summaries."""
         found = self._stream.counters() | self._stream.announcer.counters()
-        return found | {"held_back": self.held_back, "released_early": self._order.early}
+        return found | {"held_back": self.held_back, "released_early": self._stream.order.early}
 
     def levels(self) -> dict[str, float]:
         """Records, evidence, how far hypotheses agree, what is not final; revisions since this was made."""
@@ -578,8 +578,7 @@ class Engine(OneThreadAtATime, but=("advance", "score", "search")):
     ) -> Self:
         """An engine that goes on with a beam made elsewhere; all that it has seen is final."""
         self = cls(settings)
-        self._order, stream = order, BeamStream(self._blueprint, order, final_only=False)
-        self._stream = stream
+        self._stream = stream = BeamStream(self._blueprint, order, final_only=False)
         stream.announcer.ledger.put_labels(seen.first, seen.labels)
         stream.retained.append(seen.first, seen.batch)
         stream.announcer.finish(search.seq - 1, Lines())
@@ -598,7 +597,7 @@ class Engine(OneThreadAtATime, but=("advance", "score", "search")):
         stream = self._stream
         held = stream.retained.collect()
         stored = {
-            "order": self._order.dump(),
+            "order": self._stream.order,
             "ledger": stream.announcer.ledger.dump(),
             "retained": None if held is None else {"first": held.first, "batch": held.batch},
             "stories": stream.memory,
@@ -616,8 +615,8 @@ class Engine(OneThreadAtATime, but=("advance", "score", "search")):
         self = cls(settings or Settings(), **options)  # what is wrong with these is no fault of the state
         with refusing():
             stored = checked(msgspec.msgpack.decode(data))
-            self._order.load(stored["order"])
-            check_order(self._order)
+            order = as_type(stored["order"], ReorderBuffer)
+            self._stream.order = msgspec.structs.replace(order, **self._stream.order.limits)
             if (held := stored["retained"]) is not None:
                 self._stream.retained.hold(held["first"], as_type(held["batch"], Batch))
                 require(self._stream.retained.held > 0, "retained records are missing")

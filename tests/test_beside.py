@@ -309,9 +309,9 @@ def test_the_centre_follows_the_stream_however_it_is_cut(cuts: list[int], seed: 
     for a, b in itertools.pairwise([0, *sorted(cuts), 120]):
         parts.extend(rows[a:b])
         found.append(parts.take(learns=True))
-        stored = parts.dump()
+        stored = parts.centre
         parts = VectorBeside("", 3)
-        parts.load(stored)
+        parts.resume(stored)
     np.testing.assert_array_equal(np.concatenate(found), together)
     units, mean = rows / np.sqrt(np.square(rows).sum(axis=1, keepdims=True)), np.zeros(3)
     come = list[int]()

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -19,6 +20,7 @@ from streamdp.encode.encoders import decoder_of
 from streamdp.encode.order import ReorderBuffer
 from streamdp.encode.vocabulary import AROUND, LONGEST, Vocabulary, short
 from streamdp.engine import Engine
+from streamdp.kernels.packed import as_type, encoded
 from streamdp.ledger.ledger import Ledger
 from streamdp.lines.base import Bounds
 from streamdp.records import Answers, Raw, Record, Reject
@@ -388,7 +390,7 @@ def test_templates_and_lines_of_a_log_have_half_of_the_limit_each() -> None:
 def test_a_word_counts_for_more_than_its_letters() -> None:
     vocabulary = Vocabulary(1 << 20, 10 * (256 + 4))
     assert [vocabulary.add(f"w{i:03}") >= 0 for i in range(12)] == [True] * 10 + [False] * 2
-    again = Vocabulary.load(vocabulary.dump())
+    again = as_type(msgspec.msgpack.decode(encoded(vocabulary)), Vocabulary)
     assert (again.size, again.add("more")) == (vocabulary.size, -1)
     again.evict(np.zeros(10, bool), 1)
     assert again.size == 0

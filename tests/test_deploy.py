@@ -7,7 +7,6 @@ import re
 import shlex
 import tomllib
 from collections.abc import Iterator
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +24,7 @@ from streamdp.engine import Engine
 from streamdp.monitor import metrics as monitor
 from streamdp.monitor.health import HealthServer
 from streamdp.monitor.metrics import Metrics, PartitionLag
-from streamdp.offline.passes import Counts
+from streamdp.offline.passes import Passed
 from streamdp.settings import Settings
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -72,7 +71,7 @@ def test_every_metric_is_served() -> None:
     metrics = Metrics()
     engine = Engine(Settings())
     engine.advance(["storm over the coast"])
-    counts = {**engine.counters(), **engine.levels(), **asdict(Counts()), "refinement_waited_seconds": 0.0}
+    counts = {**engine.counters(), **engine.levels(), **Passed().counts(), "refinement_waited_seconds": 0.0}
     metrics.update(counts)
     metrics.lags = (PartitionLag("news", 0, 1, 1.0),)
     metrics.source_up = True

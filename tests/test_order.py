@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 import random
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from streamdp.encode.order import CONFIRM, HELD, Ready, ReorderBuffer
+from streamdp.kernels.packed import as_type, encoded
 from streamdp.records import Record, Reject
 
 DAY = 86_400.0
@@ -146,8 +148,7 @@ def test_every_record_is_released_once_or_refused(
         buffer = ReorderBuffer(lateness, math.inf, 100.0, place)
         released, refused = run(buffer, times[:at])
         if at is not None:
-            again = ReorderBuffer(lateness, math.inf, 100.0, place)
-            again.load(buffer.dump())
+            again = as_type(msgspec.msgpack.decode(encoded(buffer)), ReorderBuffer)
             later, more = run(again, times[at:])
             start = len(times[:at])
             return released + later + drained(again), refused + [start + n for n in more]

@@ -24,6 +24,7 @@ from streamdp.decode.decoder import Decoder
 from streamdp.decode.texts import FEW, TextReader
 from streamdp.encode.order import ReorderBuffer
 from streamdp.engine import Engine
+from streamdp.kernels.packed import encoded
 from streamdp.kernels.rows import new_rows
 from streamdp.ledger.ledger import Ledger
 from streamdp.ledger.table import NUMBERS
@@ -314,7 +315,7 @@ def test_many_pass_as_they_would_one_by_one(times: list[float | None], place: fl
         other.push(Record("x", {}, time, arrival=2500.0), ready)
     assert [time for time, record in ready if isinstance(record, Record)] == placed.tolist()
     assert len(ready) == len(placed)
-    assert (one.dump(), one.lateness.counts) == (other.dump(), other.lateness.counts)
+    assert (encoded(one), one.lateness.counts) == (encoded(other), other.lateness.counts)
 
 
 def test_few_and_many_are_answered_alike(tmp_path: Path) -> None:

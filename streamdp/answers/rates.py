@@ -7,11 +7,11 @@ which no line came at all is none: the log was silent, and not a template.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
+import msgspec
 import numpy as np
 
-from streamdp.kernels.packed import pack, unpack
 from streamdp.kernels.rows import longer, row_type
 from streamdp.kernels.sound import finite, require
 
@@ -60,15 +60,27 @@ class Turn(NamedTuple):
     last: float  # time of the label's last line
 
 
-class Rates:
-    """Counts lines by label and window. ``seconds`` is the length of a unit of time."""
+class Rates(msgspec.Struct, dict=True, eq=False):
+    """Counts lines by label and window. ``seconds`` is the length of a unit of time.
 
-    def __init__(self, seconds: float = SECONDS) -> None:
-        self._seconds = seconds
-        self._dated = False
-        self._unit: float | None = None
-        self._units, self._lines, self._enough = 0, 0, ENOUGH
-        self._rows = np.zeros(64, RATE)
+    It is stored as it is, once it is :meth:`settled`. ``unit`` is the unit that runs, None before the first
+    line; its window has so many ``units`` and ``lines`` so far, and ends with ``enough``.
+    """
+
+    seconds: float = SECONDS
+    dated: bool = False
+    unit: float | None = None
+    units: int = 0
+    lines: int = 0
+    enough: int = ENOUGH
+    rows: np.ndarray = msgspec.field(default_factory=lambda: np.zeros(64, RATE))
+
+    def __post_init__(self) -> None:
+        require(min(self.units, self.lines, self.enough) >= 0, "a window out of range")
+        require(self.rows.dtype == RATE and self.rows.ndim == 1, "rates of another type")
+        for name in RATE.names or ():
+            finite(self.rows[name], "rates")
+            require(name == "last" or bool((self.rows[name] >= 0.0).all()), "a rate below zero")
         self._waiting: list[tuple[np.ndarray, np.ndarray]] = []
         """Labels and times of lines that are to be counted before rows are looked at."""
 
@@ -80,43 +92,43 @@ class Rates:
         """
         if len(labels) == 0:
             return
-        if self._unit is None:
-            self._dated = dated
-        clock = times / self._seconds if self._dated else (first + np.arange(len(labels))) / LINES
+        if self.unit is None:
+            self.dated = dated
+        clock = times / self.seconds if self.dated else (first + np.arange(len(labels))) / LINES
         unit = np.floor(clock[:: max(len(clock) - 1, 1)])  # of the first line and the last
-        if self._unit is None:
-            self._unit, self._units = float(unit[0]), 1
-        if unit[0] == unit[-1] == self._unit:
+        if self.unit is None:
+            self.unit, self.units = float(unit[0]), 1
+        if unit[0] == unit[-1] == self.unit:
             self._waiting.append((labels, times))
-            self._lines += len(labels)
+            self.lines += len(labels)
             if len(self._waiting) == TOGETHER:
                 self._count_waiting()
             return
         unit = np.floor(clock)
         self._count_waiting()
-        ends = np.flatnonzero(np.diff(unit, prepend=self._unit) > 0)
+        ends = np.flatnonzero(np.diff(unit, prepend=self.unit) > 0)
         self._grow(int(labels.max()) + 1)
         start, passed = 0, 0
         while True:
-            e = passed + int(np.searchsorted(ends[passed:], start + self._enough - self._lines))
+            e = passed + int(np.searchsorted(ends[passed:], start + self.enough - self.lines))
             if e >= len(ends):
                 break
             at = int(ends[e])
             self._count(labels[start:at], times[start:at])
-            self._units += e - passed
+            self.units += e - passed
             yield from self._close(at)
-            self._lines, self._units, start, passed = 0, 1, at, e + 1
+            self.lines, self.units, start, passed = 0, 1, at, e + 1
         self._count(labels[start:], times[start:])
-        self._lines += len(labels) - start
-        self._units += len(ends) - passed
-        self._unit = max(self._unit, float(unit[-1]))
+        self.lines += len(labels) - start
+        self.units += len(ends) - passed
+        self.unit = max(self.unit, float(unit[-1]))
 
     def unite(self, younger: int, older: int) -> None:
         """Two labels are one from now on."""
         self._count_waiting()
-        if younger >= len(self._rows) or older >= len(self._rows):
+        if younger >= len(self.rows) or older >= len(self.rows):
             return
-        rows = self._rows
+        rows = self.rows
         gone, into = rows[younger].copy(), rows[older]
         for part in ("now", "usual", "spread", "size"):
             into[part] += gone[part]
@@ -129,11 +141,11 @@ class Rates:
     def forget(self, labels: np.ndarray) -> None:
         """Labels are gone for good."""
         self._count_waiting()
-        self._rows[labels[labels < len(self._rows)]] = 0.0
+        self.rows[labels[labels < len(self.rows)]] = 0.0
 
     def _grow(self, labels: int) -> None:
-        if labels > len(self._rows):
-            self._rows = longer(self._rows, 2 * labels)
+        if labels > len(self.rows):
+            self.rows = longer(self.rows, 2 * labels)
 
     def _count_waiting(self) -> None:
         if self._waiting:
@@ -143,14 +155,14 @@ class Rates:
             self._count(labels, times)
 
     def _count(self, labels: np.ndarray, times: np.ndarray) -> None:
-        np.add.at(self._rows["now"], labels, 1.0)
-        np.add.at(self._rows["size"], labels, 1.0)
-        np.maximum.at(self._rows["last"], labels, times)
+        np.add.at(self.rows["now"], labels, 1.0)
+        np.add.at(self.rows["size"], labels, 1.0)
+        np.maximum.at(self.rows["last"], labels, times)
 
     def _close(self, at: int) -> Iterator[Turn]:
         """End a window: what is silent now, then what has leapt, by label; and learn what is usual."""
-        known = np.flatnonzero(self._rows["size"] > 0.0)
-        rows, units = self._rows[known], self._units
+        known = np.flatnonzero(self.rows["size"] > 0.0)
+        rows, units = self.rows[known], self.units
         lines = rows["now"].copy()
         total = np.maximum((1.0 - FADE ** rows["windows"]) / (1.0 - FADE), 1.0)
         usual, spread = rows["usual"] / total, rows["spread"] / total
@@ -180,33 +192,15 @@ class Rates:
         rows["usual"] = FADE * rows["usual"] + as_usual
         rows["windows"] += 1.0
         rows["now"] = 0.0
-        self._rows[known] = rows
-        self._enough = max(ENOUGH, len(known) // 10)
+        self.rows[known] = rows
+        self.enough = max(ENOUGH, len(known) // 10)
 
-    def dump(self) -> dict[str, Any]:
-        """All state; the rows of labels that have lines."""
+    def settled(self) -> Rates:
+        """Itself, all lines counted, with the rows of labels that have lines."""
         self._count_waiting()
-        used = int(np.max(np.flatnonzero(self._rows["size"] > 0.0), initial=-1)) + 1
-        window = [self._unit, self._units, self._lines, self._enough]
-        return {"window": window, "dated": self._dated, "rows": pack(self._rows[:used])}
-
-    def load(self, stored: dict[str, Any], labels: int) -> None:
-        """The inverse of :meth:`dump`, of at most so many labels. UnsoundError for what it is not."""
-        (unit, *counts), dated, rows = stored["window"], stored["dated"], unpack(stored["rows"])
-        require(type(dated) is bool and isinstance(rows, np.ndarray), "rates of another type")
-        require(unit is None or type(unit) is float, "a window of another type")
-        require(
-            len(counts) == 3 and all(type(n) is int and n >= 0 for n in counts), "a window of another type"
-        )
-        require(rows.dtype == RATE and rows.ndim == 1, "rates of another type")
-        require(len(rows) <= labels, "rates of other templates")
-        for name in RATE.names or ():
-            finite(rows[name], "rates")
-            require(name == "last" or bool((rows[name] >= 0.0).all()), "a rate below zero")
-        self._unit, self._dated = unit, dated
-        self._units, self._lines, self._enough = counts
-        self._rows = np.zeros(max(64, 2 * len(rows)), RATE)
-        self._rows[: len(rows)] = rows
+        used = int(np.max(np.flatnonzero(self.rows["size"] > 0.0), initial=-1)) + 1
+        self.rows = self.rows[:used].copy()
+        return self
 
 
 def _busyness(lines: np.ndarray, usual: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import msgspec
@@ -185,21 +184,21 @@ class VectorBeside:
         made._seen = self._seen
         return made
 
-    def dump(self) -> dict[str, Any] | None:
-        """How long vectors are and the centre, as plain values; None while there is none."""
-        return None if self._read is None else {name: x.tobytes() for name, x in self._seen._asdict().items()}
+    @property
+    def centre(self) -> Seen | None:
+        """What is known of the centre; None while there is none."""
+        return None if self._read is None else self._seen
 
-    def load(self, stored: Mapping[str, bytes] | None) -> None:
-        """The inverse of :meth:`dump`. Raises UnsoundError."""
-        if stored is None:
+    def resume(self, seen: Seen | None) -> None:
+        """Go on with such a centre. Raises UnsoundError."""
+        if seen is None:
             require(self._read is None, "vectors without a centre")
             return
-        dimension = len(stored["mean"]) // 8
-        require(0 < dimension <= LONGEST, "the dimension is out of range")
+        require(0 < seen.mean.size <= LONGEST, "the dimension is out of range")
         if self._read is None:
-            self._begin(dimension)
-        for name, array in self._seen._asdict().items():
-            require(len(stored[name]) == array.nbytes, "a centre of another length")
-            array[:] = np.frombuffer(stored[name], np.float64)
-            finite(array, "the centre")
+            self._begin(seen.mean.size)
+        for stored, array in zip(seen, self._seen, strict=True):
+            require(stored.shape == array.shape and stored.dtype == array.dtype, "a centre of another length")
+            finite(stored, "the centre")
+            array[:] = stored
         require((self._seen.counts >= 0.0).all(), "a count of vectors is below 0")

@@ -11,6 +11,7 @@ import numpy as np
 
 from streamdp.decode.decoder import Decoder, Format
 from streamdp.encode.batch import Batch
+from streamdp.encode.beside import Seen
 from streamdp.encode.category_encoder import EVERY, CategoryEncoder, sound_cuts
 from streamdp.encode.embedded import EmbeddedTexts
 from streamdp.encode.embedding import EmbeddingError, StoredEmbedding, load_embedding
@@ -18,9 +19,10 @@ from streamdp.encode.order import ReorderBuffer, refuse
 from streamdp.encode.stop_words import LANGUAGES
 from streamdp.encode.text import Tokenizer
 from streamdp.encode.vector_encoder import VectorEncoder
-from streamdp.encode.vocabulary import LONGEST, BagEncoder, Vocabulary, letters_of
+from streamdp.encode.vocabulary import BagEncoder, Vocabulary
 from streamdp.encode.word_encoder import WordEncoder
 from streamdp.errors import ConfigError, Exit
+from streamdp.kernels.packed import as_type
 from streamdp.kernels.sound import finite, require
 from streamdp.likelihoods.base import FULL, Moments
 from streamdp.likelihoods.categorical import TEXT
@@ -53,7 +55,7 @@ def load_encoder(stored: dict[str, Any], settings: Settings) -> Encoder:
     if stored["kind"] == "vectors":
         normalise = stored["normalise"]
         return VectorEncoder(stored["dimension"], stored["names"], stored["likelihood"], normalise=normalise)
-    tokenizer, vocabulary = tokenizer_of(settings), Vocabulary.load(stored["vocabulary"])
+    tokenizer, vocabulary = tokenizer_of(settings), as_type(stored["vocabulary"], Vocabulary)
     encoder: BagEncoder
     if stored["kind"] == "categories":
         names = FieldNames(*map(tuple, stored["names"]))
@@ -62,7 +64,7 @@ def load_encoder(stored: dict[str, Any], settings: Settings) -> Encoder:
         before = "without it" if settings.embed else f"with {stored['model']['name']!r:.300}"
         raise EmbeddingError(f"the state was made {before}, and goes on so alone", Exit.CONFIG)
     elif settings.embed is not None:
-        dimension = len(stored["centre"]["mean"]) // 8
+        dimension = as_type(stored["centre"], Seen).mean.size
         embedding = StoredEmbedding(settings.embed, stored["model"]["digest"], dimension)
         encoder = EmbeddedTexts(embedding, tokenizer, vocabulary, settings.stop_words)
     else:
@@ -73,7 +75,8 @@ def load_encoder(stored: dict[str, Any], settings: Settings) -> Encoder:
     require(all(type(n) is int and 0 <= n < 1 << 62 for n in languages), "a count of stop words")
     encoder.resume(languages)
     if encoder.beside is not None:
-        encoder.beside.load(stored.get("centre"))
+        centre = stored.get("centre")
+        encoder.beside.resume(None if centre is None else as_type(centre, Seen))
     return encoder
 
 
@@ -210,37 +213,6 @@ def recognise(encoder: Encoder, settings: Settings) -> None:
         encoder.recognise()
 
 
-def check_order(order: ReorderBuffer) -> None:
-    """Raise UnsoundError unless what waits for its turn is sound."""
-    for name in ("latest", "released", "first"):
-        require(isinstance(getattr(order, name), float), f"{name} of another type")
-    for name in ("arrivals", "timed", "early"):
-        value = getattr(order, name)
-        require(type(value) is int and 0 <= value < 1 << 62, f"{name} out of range")
-    require(isinstance(order.dated, bool), "dated of another type")
-    require(all(isinstance(time, float) for time in order.streak), "a time of another type")
-    for time, number, _ in [*order.heap, *order.leaps]:
-        require(isinstance(time, float) and type(number) is int, "a waiting record of another type")
-    numbers = [number for _, number, _ in [*order.heap, *order.leaps]]
-    require(len(set(numbers)) == len(numbers), "two waiting records of one number")
-
-
-def _check_vocabulary(vocabulary: Vocabulary) -> None:
-    words, free = vocabulary.words, vocabulary.free
-    require(isinstance(words, list) and isinstance(free, list), "words of another type")
-    require(
-        type(vocabulary.limit) is int and 0 < vocabulary.limit <= 1 << 20, "the words' limit is out of range"
-    )
-    require(all(word is None or isinstance(word, str) for word in words), "a word of another type")
-    gone = [i for i, word in enumerate(words) if word is None]
-    require(len(vocabulary.ids) == len(words) - len(gone) <= vocabulary.limit, "a word comes twice")
-    require(all(type(each) is int for each in free) and sorted(free) == gone, "the free words are others")
-    require(type(vocabulary.room) is int and vocabulary.size <= vocabulary.room, "the words are too long")
-    require(all(len(letters_of(word)) <= LONGEST for word in vocabulary.ids), "a word is too long")
-    for count in (vocabulary.dropped, vocabulary.evicted, vocabulary.cut):
-        require(type(count) is int and 0 <= count < 1 << 62, "a count of words is out of range")
-
-
 def _check_fields(encoder: CategoryEncoder) -> None:
     known = encoder.vocabulary.words
     require(known[:1] == [EVERY], "records without a word of their own")
@@ -273,7 +245,6 @@ def check_encoder(encoder: Encoder | None, moments: Moments | None) -> None:
     """Raise UnsoundError unless an encoder is sound, and goes with the moments of vectors."""
     if isinstance(encoder, BagEncoder):
         require(encoder.beside is not None or moments is None, "words with moments")
-        _check_vocabulary(encoder.vocabulary)
         if isinstance(encoder, CategoryEncoder):
             _check_fields(encoder)
     elif encoder is not None:

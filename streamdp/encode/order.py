@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from streamdp.kernels.sound import require
 from streamdp.records import Record, Reject
 from streamdp.records.columns import Columns
 from streamdp.settings.memory import AROUND
@@ -33,7 +34,8 @@ ONE_BY_ONE = 16
 STEPS = (0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1800, 3600, 7200, 21_600, 43_200, 86_400)
 """Seconds of lateness that are distinguished."""
 
-PLAIN = ("latest", "released", "first", "arrivals", "timed", "dated", "streak", "early")
+LIMITS = ("max_lateness", "max_ahead", "max_leap", "place", "most_bytes", "needs_time")
+"""Of a buffer, what is no state, but a setting."""
 
 REASONS = (
     "missing_time",
@@ -75,22 +77,12 @@ def size_of(record: Record) -> int:
     return len(record.raw) + AROUND
 
 
-def dump_record(record: Record) -> dict[str, Any]:
-    """A record as plain values, without its arrival: the wall clock is no part of the state."""
-    stored: dict[str, Any] = msgspec.to_builtins(
-        msgspec.structs.replace(record, arrival=None), builtin_types=(bytes,)
-    )
-    if record.part is None:
-        del stored["part"]
-    return stored
+def without_arrival(record: Record) -> Record:
+    """A record as it waits: the wall clock is no part of the state."""
+    return record if record.arrival is None else msgspec.structs.replace(record, arrival=None)
 
 
-def load_record(stored: dict[str, Any]) -> Record:
-    """The inverse of :func:`dump_record`."""
-    return msgspec.convert(stored, Record, builtin_types=(bytes,))
-
-
-class ReorderBuffer:
+class ReorderBuffer(msgspec.Struct, dict=True, eq=False):
     """Brings records into the order of their times, as far as waiting for them goes.
 
     A record is released when one ``max_lateness`` seconds younger has been seen. Records of equal time
@@ -117,35 +109,45 @@ class ReorderBuffer:
         Of the records that are held back. Above it the oldest are released early.
     needs_time
         Whether records without a time are refused.
+
+    It is stored as it is.
     """
 
-    def __init__(
-        self,
-        max_lateness: float,
-        max_ahead: float,
-        max_leap: float = math.inf,
-        place: float = 0.0,
-        most_bytes: int = 1 << 62,
-        *,
-        needs_time: bool = False,
-    ) -> None:
-        self.max_lateness = max_lateness
-        self.max_ahead = max_ahead
-        self.max_leap = max_leap
-        self.place = place
-        self.most_bytes = most_bytes
-        self.needs_time = needs_time
-        self.bytes = self.early = 0
-        """Bytes that are held back, and records that were released early for having been too many."""
-        self.latest = self.released = self.first = -math.inf
-        self.arrivals = 0
-        self.timed = 0
-        self.dated = False
-        """Whether any record had a time."""
-        self.heap: list[Waiting] = []
-        self.leaps: list[Waiting] = []
-        self.streak: list[float] = []
+    max_lateness: float
+    max_ahead: float
+    max_leap: float = math.inf
+    place: float = 0.0
+    most_bytes: int = 1 << 62
+    needs_time: bool = False
+    latest: float = -math.inf
+    released: float = -math.inf
+    first: float = -math.inf
+    arrivals: int = 0
+    timed: int = 0
+    dated: bool = False
+    """Whether any record had a time."""
+    streak: list[float] = []
+    early: int = 0
+    """Records that were released early for having been too many."""
+    heap: list[Waiting] = []
+    leaps: list[Waiting] = []
+
+    def __post_init__(self) -> None:
+        require(min(self.arrivals, self.timed, self.early) >= 0, "a count of records is negative")
+        require(max(self.arrivals, self.timed, self.early) < 1 << 62, "a count of records out of range")
+        waiting = [*self.heap, *self.leaps]
+        require(
+            len({number for _, number, _ in waiting}) == len(waiting), "two waiting records of one number"
+        )
+        heapq.heapify(self.heap)  # of which some may have been let go
+        self.bytes = sum(size_of(record) for _, _, record in waiting)
+        """Bytes that are held back."""
         self.lateness = Lateness()
+
+    @property
+    def limits(self) -> dict[str, Any]:
+        """What settings say of it, by parameter."""
+        return {name: getattr(self, name) for name in LIMITS}
 
     def in_order(self, given: Columns) -> Iterator[tuple[Columns, np.ndarray]]:
         """Records in order of arrival become those whose turn has come, and the times of these.
@@ -272,7 +274,7 @@ class ReorderBuffer:
             self.released = time
             ready.append((time, record))
             return
-        heapq.heappush(self.heap, (time, self.arrivals, record))
+        heapq.heappush(self.heap, (time, self.arrivals, without_arrival(record)))
         self.bytes += size_of(record)
         self._release_until(self.latest - self.max_lateness, ready)
 
@@ -295,7 +297,7 @@ class ReorderBuffer:
 
     def _hold(self, time: float, record: Record, ready: Ready) -> None:
         self.arrivals += 1
-        self.leaps.append((time, self.arrivals, record))
+        self.leaps.append((time, self.arrivals, without_arrival(record)))
         self.bytes += size_of(record)
         if self.streak and self.streak[0] < self.latest:
             self.streak.clear()
@@ -350,24 +352,6 @@ class ReorderBuffer:
     def held(self) -> int:
         """Records held back."""
         return len(self.heap) + len(self.leaps)
-
-    def dump(self) -> dict[str, Any]:
-        """What is held back, as plain values."""
-        stored: dict[str, Any] = {name: getattr(self, name) for name in PLAIN}
-        for name in ("heap", "leaps"):
-            waiting = getattr(self, name)
-            stored[name] = [(time, number, dump_record(record)) for time, number, record in waiting]
-        return stored
-
-    def load(self, stored: dict[str, Any]) -> None:
-        """The inverse of :meth:`dump`."""
-        for name in PLAIN:
-            setattr(self, name, stored[name])
-        for name in ("heap", "leaps"):
-            waiting = [(time, number, load_record(record)) for time, number, record in stored[name]]
-            setattr(self, name, waiting)
-            self.bytes += sum(size_of(record) for _, _, record in waiting)
-        heapq.heapify(self.heap)  # of which some may have been let go
 
 
 class Lateness:

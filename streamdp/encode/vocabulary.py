@@ -8,6 +8,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from typing import Any, ClassVar, Self
 
+import msgspec
 import numpy as np
 
 from streamdp.encode.bags import Stops, languages_left_out, new_stops, sight
@@ -16,6 +17,8 @@ from streamdp.encode.beside import VectorBeside
 from streamdp.encode.kernels import Spelling, copy_words, enter, new_spelling, strike
 from streamdp.encode.stop_words import LANGUAGES
 from streamdp.kernels.jit import Bound
+from streamdp.kernels.rows import longer
+from streamdp.kernels.sound import require
 from streamdp.likelihoods.base import Moments
 from streamdp.records import Kind, Reject
 from streamdp.records.columns import Columns
@@ -38,26 +41,42 @@ NAMELESS = "~nameless-"
 """How words begin whose names were struck; no word of a text begins so."""
 
 
-class Vocabulary:
+class Vocabulary(msgspec.Struct, dict=True, eq=False):
     """Ids for at most ``limit`` words of at most ``room`` bytes together.
 
     Ids of evicted words are used again, but for those below ``fixed``, which are never evicted. ``dropped``
-    counts words that found no room, ``cut`` those that were too long as they came.
+    counts words that found no room, ``cut`` those that were too long as they came. It is stored as it is.
     """
 
-    def __init__(self, limit: int, room: int = 1 << 40) -> None:
-        self.limit, self.room = limit, room
-        self.size = 0
+    limit: int
+    room: int = 1 << 40
+    fixed: int = 0
+    words: list[str | None] = []
+    free: list[int] = []
+    last_seen: np.ndarray = msgspec.field(default_factory=lambda: np.zeros(0, np.int64))
+    dropped: int = 0
+    evicted: int = 0
+    cut: int = 0
+
+    def __post_init__(self) -> None:
+        self.ids: dict[str, int] = {word: i for i, word in enumerate(self.words) if word is not None}
+        letters = [len(letters_of(word)) for word in self.ids]
+        self.size = sum(letters) + AROUND * len(letters)
         """Bytes that all words count for."""
-        self.fixed = 0
-        self.ids: dict[str, int] = {}
-        self.words: list[str | None] = []
-        self.free: list[int] = []
-        self.last_seen = np.zeros(64, np.int64)
-        self.dropped = self.evicted = self.cut = 0
+        if len(self.last_seen) < len(self.words):
+            self.last_seen = longer(self.last_seen, len(self.words))
         self._spelling = new_spelling(64, 512)
-        self._fresh: list[int] = []
+        self._fresh = list(self.ids.values())
         self._enter, self._sight = Bound(enter), Bound(sight)
+        require(0 < self.limit <= 1 << 20, "the words' limit is out of range")
+        gone = [i for i, word in enumerate(self.words) if word is None]
+        require(len(self.ids) == len(self.words) - len(gone) <= self.limit, "a word comes twice")
+        require(sorted(self.free) == gone, "the free words are others")
+        require(self.size <= self.room, "the words are too long")
+        require(max(letters, default=0) <= LONGEST, "a word is too long")
+        require(self.last_seen.dtype == np.int64 and self.last_seen.ndim == 1, "records of another type")
+        for count in (self.fixed, self.dropped, self.evicted, self.cut):
+            require(0 <= count < 1 << 62, "a count of words is out of range")
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -80,6 +99,8 @@ class Vocabulary:
         else:
             number = len(self.words)
             self.words.append(word)
+            if number >= len(self.last_seen):
+                self.last_seen = longer(self.last_seen, max(64, 2 * number))
         self.ids[word] = number
         self._fresh.append(number)
         return number
@@ -107,10 +128,6 @@ class Vocabulary:
 
     def touch(self, batch: Batch, first: int) -> np.ndarray:
         """Note the words of records from number ``first`` on; returns their ``sizes``."""
-        if len(self.words) > self.last_seen.shape[0]:
-            larger = np.zeros(2 * len(self.words), np.int64)
-            larger[: self.last_seen.shape[0]] = self.last_seen
-            self.last_seen = larger
         sizes = np.empty(len(batch.offsets) - 1, np.int64)
         self._sight((), self.last_seen, *batch.bags, first, sizes)
         return sizes
@@ -163,6 +180,11 @@ class Vocabulary:
             found.append(word)
         return found
 
+    def settled(self) -> Vocabulary:
+        """Itself, with no more rows than words."""
+        self.last_seen = self.last_seen[: len(self.words)]
+        return self
+
     def counters(self) -> dict[str, int]:
         """Counts for metrics."""
         return {
@@ -171,34 +193,6 @@ class Vocabulary:
             "words_evicted": self.evicted,
             "words_cut": self.cut,
         }
-
-    def dump(self) -> dict[str, Any]:
-        """Everything, as plain values."""
-        return {
-            "limit": self.limit,
-            "room": self.room,
-            "words": self.words,
-            "free": self.free,
-            "last_seen": self.last_seen[: len(self.words)].tobytes(),
-            "dropped": self.dropped,
-            "evicted": self.evicted,
-            "cut": self.cut,
-        }
-
-    @classmethod
-    def load(cls, stored: dict[str, Any]) -> Vocabulary:
-        """The inverse of :meth:`dump`."""
-        self = cls(stored["limit"], stored["room"])
-        self.words = stored["words"]
-        self.ids = {word: i for i, word in enumerate(self.words) if word is not None}
-        self.size = sum(len(letters_of(word)) + AROUND for word in self.ids)
-        self._fresh = list(self.ids.values())
-        self.free = stored["free"]
-        self.last_seen = np.zeros(max(64, 2 * len(self.words)), np.int64)
-        seen = np.frombuffer(stored["last_seen"], np.int64)
-        self.last_seen[: len(seen)] = seen
-        self.dropped, self.evicted, self.cut = stored["dropped"], stored["evicted"], stored["cut"]
-        return self
 
 
 def letters_of(text: str) -> bytes:
@@ -323,5 +317,5 @@ class BagEncoder(ABC):
 
     def dump(self) -> dict[str, Any]:
         """Everything that must be known to encode the next record, as plain values."""
-        stored = {"kind": self.kind, "vocabulary": self.vocabulary.dump(), "languages": self.languages}
-        return stored if self.beside is None else {**stored, "centre": self.beside.dump()}
+        stored = {"kind": self.kind, "vocabulary": self.vocabulary.settled(), "languages": self.languages}
+        return stored if self.beside is None else {**stored, "centre": self.beside.centre}

@@ -12,8 +12,9 @@ import math
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
+
+import msgspec
 
 from streamdp.beam.data.state import REVIEW_EVERY
 from streamdp.beam.looks.moves import Moves
@@ -27,15 +28,22 @@ from streamdp.offline.task import Stream, Task
 from streamdp.settings import Settings
 
 
-@dataclass
-class Counts:
-    """What passes have come to since the stream began."""
+class Passed(msgspec.Struct):
+    """What passes have come to since the stream began. It is stored as it is.
+
+    ``begun`` is the pass under way: the number of the next record when it began, and what it has found.
+    """
 
     refinements: int = 0
     refinements_adopted: int = 0
     refinement_moves: int = 0
     records_refined: int = 0
     refinement_nats: float = 0.0
+    begun: tuple[int, Proposal] | None = None
+
+    def counts(self) -> dict[str, float]:
+        """Counts for metrics and summaries."""
+        return {name: getattr(self, name) for name in self.__struct_fields__ if name != "begun"}
 
 
 class _Begun(NamedTuple):
@@ -57,7 +65,7 @@ class Passes:
     def __init__(self, settings: Settings) -> None:
         self.every = _rounded(settings.refine_every)
         self.budget, self.waits = settings.refine_moves, settings.refine == "fixed"
-        self.counts = Counts()
+        self._passed = Passed()
         self.waited = 0.0
         """Seconds that the stream has waited for a worker, in this process."""
         self._begun: _Begun | None = None
@@ -102,8 +110,8 @@ class Passes:
         if self._worker is None:
             self._worker = ThreadPoolExecutor(1, "streamdp-refinement")
         rounds = max(-(-self.budget // task.problem.data.size), 2)  # a search of a part each
-        self.counts.refinements += 1
-        self.counts.refinement_moves += rounds * task.problem.data.size
+        self._passed.refinements += 1
+        self._passed.refinement_moves += rounds * task.problem.data.size
         self._begun = _Begun(seq, self._worker.submit(_search, task, rounds))
 
     def _result(self) -> Proposal | None:
@@ -122,42 +130,33 @@ class Passes:
             return
         moves = better(stream, proposal)
         if moves is not None:
-            self.counts.refinements_adopted += 1
-            self.counts.records_refined += len(moves.seqs)
-            self.counts.refinement_nats += moves.nats or 0.0
+            self._passed.refinements_adopted += 1
+            self._passed.records_refined += len(moves.seqs)
+            self._passed.refinement_nats += moves.nats or 0.0
             yield stream.held, moves
 
     def counters(self) -> dict[str, float]:
         """Counts for metrics and summaries."""
-        return {**asdict(self.counts), "refinement_waited_seconds": self.waited}
+        return {**self._passed.counts(), "refinement_waited_seconds": self.waited}
 
     # ---------------------------------------------------------------- state
 
-    def dump(self) -> dict[str, Any]:
-        """All of it as plain values; waits for a pass under way."""
-        stored: dict[str, Any] = asdict(self.counts)
-        found = self._result()
-        if self._begun is not None and found is not None:
-            stored["begun"] = {"seq": self._begun.seq, "found": found}
-        return stored
+    def passed(self) -> Passed:
+        """What passes have come to; waits for a pass under way."""
+        found, begun = self._result(), self._begun
+        self._passed.begun = None if begun is None or found is None else (begun.seq, found)
+        return self._passed
 
-    def check(self, seq: int, minted: int) -> None:
-        """See that what was loaded fits a stream of so many records and labels. Raises UnsoundError."""
-        for count in asdict(self.counts).values():
-            require(isinstance(count, int | float), "a count of refinements of another type")
-        if self._begun is not None:
-            found = self._begun.found.result()
-            require(type(self._begun.seq) is int and 0 <= self._begun.seq <= seq, "a refinement out of range")
-            found.check(seq, minted)
-
-    def load(self, stored: dict[str, Any]) -> None:
-        """The inverse of :meth:`dump`."""
-        begun = stored.get("begun")
-        self.counts = Counts(**{name: value for name, value in stored.items() if name != "begun"})
-        if begun is not None:
+    def resume(self, stored: Any, seq: int, minted: int) -> None:
+        """Go on with what was stored of a stream of so many records and labels. Raises UnsoundError."""
+        self._passed = passed = as_type(stored, Passed)
+        if passed.begun is not None:
+            began, proposal = passed.begun
+            require(0 <= began <= seq, "a refinement out of range")
+            proposal.check(seq, minted)
             found: Future[Proposal] = Future()
-            found.set_result(as_type(begun["found"], Proposal))
-            self._begun = _Begun(begun["seq"], found)
+            found.set_result(proposal)
+            self._begun = _Begun(began, found)
 
 
 def _rounded(records: int) -> int:

@@ -13,7 +13,7 @@ from streamdp._version import __version__
 from streamdp.errors import Exit, StreamdpError
 from streamdp.kernels.sound import require
 
-FORMAT = 17
+FORMAT = 18
 """The format that this release writes and reads."""
 
 

@@ -352,14 +352,12 @@ class BeamStream(Stream):
             **self.intake.dump(),
             "state": None if self.search is None else pack_all(facts_of(self.search.state)),
             "learned": self._looks.learned(self.search),
-            "passes": None if self._looks.passes is None else self._looks.passes.dump(),
+            "passes": None if self._looks.passes is None else self._looks.passes.passed(),
         }
 
     def load(self, stored: dict[str, Any]) -> None:
         """The inverse of :meth:`dump`. Raises UnsoundError where what was stored does not go together."""
         self.intake.load(stored)
-        if self._looks.passes is not None and stored["passes"] is not None:
-            self._looks.passes.load(stored["passes"])
         encoder, facts, held = self.intake.encoder, stored["state"], self.retained.collect()
         if facts is None:
             require(held is None and not self.announcer.undecided, "records are retained without a beam")
@@ -385,8 +383,8 @@ class BeamStream(Stream):
         self._looks.corrections = self.corrections
         self.corrections.check(self.seq, search.next_label)
         search.pin(self.corrections.pinned)
-        if self._looks.passes is not None:
-            self._looks.passes.check(self.seq, search.next_label)
+        if self._looks.passes is not None and stored["passes"] is not None:
+            self._looks.passes.resume(stored["passes"], self.seq, search.next_label)
 
 
 def _untrained(record: Record) -> Reject:

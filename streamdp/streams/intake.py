@@ -20,9 +20,9 @@ from streamdp.encode.encoders import (
     meant_for,
     recognise,
 )
-from streamdp.encode.order import dump_record, load_record, size_of
+from streamdp.encode.order import size_of, without_arrival
 from streamdp.encode.vector_encoder import VectorEncoder
-from streamdp.kernels.packed import pack, unpack
+from streamdp.kernels.packed import as_type
 from streamdp.kernels.sound import require
 from streamdp.likelihoods.base import Moments
 from streamdp.records import Answers, Record, Reject
@@ -80,14 +80,14 @@ class Intake:
             if self.encoder is None:
                 self.encoder = encoder
                 self._fit_model_to(encoder)
-            self.pending.append((time, record))
+            self.pending.append((time, without_arrival(record)))
         elif self.encoder is None or not self._may_be_right(record, reject):
             answers.rejects.append(reject)
             return []
         self.bytes += size_of(record)
         if reject is None:
             return []
-        self.strays.append((time, record))
+        self.strays.append((time, without_arrival(record)))
         return self._of_another_kind(record)
 
     def add(self, given: Columns, times: np.ndarray, answers: Answers) -> tuple[Columns, np.ndarray]:
@@ -135,28 +135,23 @@ class Intake:
 
     def dump(self) -> dict[str, Any]:
         """All of it, as plain values."""
-        stored: dict[str, Any] = {
+        return {
             "encoder": None if self.encoder is None else self.encoder.dump(),
-            "pending": [(time, dump_record(record)) for time, record in self.pending],
-            "moments": None if self.moments is None or self._beside else [*map(pack, self.moments)],
+            "pending": self.pending,
+            "strays": self.strays,
+            "moments": None if self._beside else self.moments,
         }
-        if self.strays:
-            stored["strays"] = [(time, dump_record(record)) for time, record in self.strays]
-        return stored
 
     def load(self, stored: dict[str, Any]) -> None:
         """The inverse of :meth:`dump`. Raises UnsoundError."""
         encoder, moments = stored["encoder"], stored["moments"]
-        self.pending = [(time, load_record(record)) for time, record in stored["pending"]]
-        self.strays = [(time, load_record(record)) for time, record in stored.get("strays", ())]
+        self.pending, self.strays = (as_type(stored[name], Waiting) for name in ("pending", "strays"))
         self.bytes = sum(size_of(record) for _, record in [*self.pending, *self.strays])
-        self.moments = None if moments is None else Moments(*map(unpack, moments))
+        self.moments = None if moments is None else as_type(moments, Moments)
         if encoder is not None:
             self.encoder = load_encoder(encoder, self.blueprint.settings)
             refused = self.encoder.add(Columns.of(record for _, record in self.pending))
             require(not refused, "records that wait are refused")
             require(moments is None or not self._beside, "moments beside fields")
             self._fit_model_to(self.encoder)
-        for time, _ in [*self.pending, *self.strays]:
-            require(isinstance(time, float), "a time of another type")
         check_encoder(self.encoder, self.moments)

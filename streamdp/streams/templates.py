@@ -18,7 +18,7 @@ from streamdp.answers.describe import Candidate, Census, census_of_all
 from streamdp.answers.rates import SECONDS, Rates
 from streamdp.encode.batch import Batch
 from streamdp.encode.order import ReorderBuffer, refuse
-from streamdp.kernels.packed import pack_all, unpack_all
+from streamdp.kernels.packed import as_type, pack_all, unpack_all
 from streamdp.kernels.sound import require
 from streamdp.ledger.lines import as_template, as_values
 from streamdp.lines.closed_places import Rule
@@ -385,7 +385,7 @@ class TemplateStream(Stream):
         """All state of its own, as plain values."""
         stored = pack_all(facts_of(self.lines.state))
         pieces = list(self.readings.pieces.items())
-        templates = {"stream": stored, "pieces": pieces, "rates": self._rates.dump()}
+        templates = {"stream": stored, "pieces": pieces, "rates": self._rates.settled()}
         return {"templates": templates | {"history": self.lines.history.dump()}}
 
     def load(self, stored: dict[str, Any]) -> None:
@@ -395,7 +395,9 @@ class TemplateStream(Stream):
         self.lines = LineStream(lines.terms, state_of(arrays), lines.bounds, self.masks, lines.split)
         self.lines.close([*self.corrections.rules.values()])
         self.lines.history.load(templates["history"], len(arrays["clusters"]))
-        self._rates.load(templates["rates"], len(arrays["clusters"]))
+        seconds, self._rates = self._rates.seconds, as_type(templates["rates"], Rates)
+        self._rates.seconds = seconds
+        require(len(self._rates.rows) <= len(arrays["clusters"]), "rates of other templates")
         self.readings.pieces = dict(templates["pieces"])
         living = self._living()
         require(sorted(self.readings.pieces) == living, "templates are shown otherwise")
