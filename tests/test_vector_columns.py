@@ -198,7 +198,7 @@ def test_numbers_between_two_doubles_go_to_the_nearer(seed: int) -> None:
     for decoder, given_lines in ((Decoder("jsonl"), lines), (table, rows)):
         found = TextReader(decoder).read(raws_of(given_lines))
         assert isinstance(found, Columns)
-        assert bits(found.columns.vectors.ravel().tolist()) == bits(list(map(float, texts)))
+        assert bits(found.values.vectors.ravel().tolist()) == bits(list(map(float, texts)))
 
 
 def test_slices_and_choices_hold_the_same_records() -> None:

@@ -212,7 +212,7 @@ def _time_in(decoded: Sequence[Record | Reject]) -> float | None:
 
 def _times_in(found: Columns) -> np.ndarray:
     """The times of the records that have one."""
-    times = found.columns.times
+    times = found.seconds
     return np.compress(~np.isnan(times), times)
 
 

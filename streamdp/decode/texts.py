@@ -15,8 +15,8 @@ from streamdp.records.columns import (
     LARGEST,
     NO_FIELDS,
     NO_LETTERS,
-    Arrays,
     Columns,
+    Given,
     Values,
     spans_of,
     values_of,
@@ -39,17 +39,17 @@ class TextReader:
         rows = self._decoder.rows(raws)
         if rows is not None:
             numbers, times = np.arange(len(raws)), np.array(rows.times, float)
-            values = NO_LETTERS, np.zeros(len(raws), np.int64), rows.vectors, rows.features
+            values = Values(NO_LETTERS, np.zeros(len(raws), np.int64), rows.vectors, rows.features)
             times = with_stamps(times, raws, numbers)
             if are_decimal(times):
-                columns = _columns(values, raws, numbers, times, rows.ids, rows.kept)
-                return Columns(columns, raws, numbers, self._keep, features=rows.features)
+                given = _given(raws, numbers, times, rows.ids, rows.kept)
+                return Columns(values, given, raws, numbers, self._keep)
         return columns_of(enumerate(self._decoder.parts(raws)), raws, self._keep)
 
     def times(self, raws: RawBatch, ahead: float) -> list[float | None]:
         """The times of the events; None of one that is refused, or so many seconds ahead of its arrival."""
         found, times = self.read(raws), np.full(len(raws), np.nan)
-        times[found.numbers] = found.columns.times
+        times[found.numbers] = found.seconds
         with np.errstate(invalid="ignore"):
             known = times <= np.array(raws.arrivals) + ahead
         return [time if there else None for time, there in zip(times.tolist(), known.tolist(), strict=True)]
@@ -92,28 +92,26 @@ def columns_of(found: Iterable[tuple[int, Parts | Reject]], raws: RawBatch, keep
     fields = [
         [msgspec.UNSET if kept is None else kept.get(name, msgspec.UNSET) for kept in keeps] for name in keep
     ]
-    columns = _columns(made, raws, numbers, times, names, fields)
+    given = _given(raws, numbers, times, names, fields)
     if any(unkept):
-        columns.kept[unkept] = NO_FIELDS
-    return Columns(columns, raws, numbers, keep, refused, features=made[3])
+        given.kept[unkept] = NO_FIELDS
+    return Columns(made, given, raws, numbers, keep, refused)
 
 
-def _columns(
-    values: Values,
+def _given(
     raws: RawBatch,
     numbers: np.ndarray,
     times: np.ndarray,
     ids: Sequence[Any],
     kept: Sequence[Sequence[Any] | None],
-) -> Arrays:
-    """Columns of records by their parts; None is no id, or a field that none of them has."""
+) -> Given:
+    """What lines have from records, by their parts; None is no id, or a field that none of them has."""
     data, named, *spans = spans_of(
         [msgspec.UNSET if each is None else each for each in ids],
         *([msgspec.UNSET] * len(ids) if field is None else field for field in kept),
     )
     fields = np.stack(spans, axis=1) if spans else np.empty((len(ids), 0, 2), np.int64)
-    letters, ends, vectors, _ = values
-    return Arrays(data, letters, ends, times, named[:, None], fields, places_of(raws)[numbers], vectors)
+    return Given(data, times, fields, places_of(raws)[numbers], named[:, None])
 
 
 def _record(parts: Parts, raws: RawBatch, i: int) -> Record:

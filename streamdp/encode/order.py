@@ -160,7 +160,7 @@ class ReorderBuffer(msgspec.Struct, dict=True, eq=False):
             return
         while at < len(given):
             rest = given[at:]
-            times = self.pass_through(rest.columns.times, rest.arrivals)
+            times = self.pass_through(rest.seconds, rest.arrivals)
             if len(times):
                 yield rest[: len(times)], times
                 at += len(times)

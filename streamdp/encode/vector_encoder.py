@@ -141,13 +141,12 @@ class VectorEncoder:
 
     def add(self, given: Columns) -> list[tuple[int, Reject]]:
         """Append records to the batch; which of them cannot be clustered, and why."""
-        names = sorted(given.features) if given.features else None
-        if given.dimension == self.dimension > 0 and names == self.names:
-            rows = given.columns.vectors
-            if self.names is not None:
-                rows = rows[:, [given.features.index(name) for name in self.names]]
+        if (values := given.values) is not None and given.dimension == self.dimension > 0:
+            rows, alike = values.vectors, (sorted(values.features) or None) == self.names
+            if alike and self.names is not None:
+                rows = rows[:, [values.features.index(name) for name in self.names]]
             with suppress(ValueError):
-                if self.extend(rows):
+                if alike and self.extend(rows):
                     return []
         found = enumerate(map(self.add_one, given))
         return [(i, reject) for i, reject in found if reject is not None]

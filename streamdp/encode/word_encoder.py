@@ -70,8 +70,9 @@ class WordEncoder(BagEncoder):
     # ---------------------------------------------------------------- texts
 
     def _add_texts(self, texts: Columns) -> list[tuple[int, Reject]]:
-        columns, refused = texts.columns, dict[int, Reject]()
-        letters, begin, ends = columns.letters, texts.begin, columns.ends
+        assert texts.values is not None
+        refused, begin = dict[int, Reject](), texts.begin
+        letters, ends, *_ = texts.values
         said: list[str] = []
         whole = int(ends[-1]) - begin if len(ends) else 0
         if whole > self._sure and np.diff(ends, prepend=begin).max() > self._sure:

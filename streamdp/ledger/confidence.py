@@ -206,7 +206,7 @@ def _classes(records: Columns, field: str | None) -> Iterable[tuple[int, str]]:
     """The classes of the records that have one, by place."""
     if field not in records.keep:
         return
-    spans = records.columns.kept[:, records.keep.index(field)]
+    spans = records.given.kept[:, records.keep.index(field)]
     for i in np.flatnonzero(spans[:, 0] >= 0).tolist():
         name = _name((records.kept(i) or {}).get(field))[:LONGEST]
         if name:

@@ -154,20 +154,19 @@ class Ledger:
             Of lines of logs: templates and values of holes, as lines have them.
         """
         first, n = self.seq, len(sizes)
-        columns, (held, ends) = records.columns, joined(values) if values else NO_VALUES
+        held, ends = joined(values) if values else NO_VALUES
         self._make_room(n, self._most_letters(records) + len(held))
         shown = np.array(self._templates.numbers(templates)) if templates else NO_TEMPLATES
         sure, again = self.confidence.take(first, answers, revisions, records)
         novelties, before = np.empty(n), np.empty(len(revisions), np.int64)
         self._run(
             records,
-            (columns.data, columns.times, columns.kept, columns.places, columns.written),
             (answers, sizes, sure, shown, held, ends, revisions, again, novelties, before),
         )
         self._sample(first, answers["label"], novelties, records, revisions, before)
         return self._report
 
-    def _run(self, records: Columns, columns: tuple[Any, ...], given: tuple[Any, ...]) -> None:
+    def _run(self, records: Columns, given: tuple[Any, ...]) -> None:
         """Have the kernel write records, and revisions, down."""
         lines = len(given[1]) + len(given[6]) + len(given[1]) // FINAL_EVERY + 1
         if self.modes.final_only:
@@ -176,7 +175,7 @@ class Ledger:
             self._report = made(Report, {"lines": 2 * lines, "bytes": len(self._report.out)})
         self._report.counters.clear()
         held = self.table, self._frames.of(records), self._templates.held, self._report, self.modes
-        self._put(held, *columns, *given)
+        self._put(held, *records.given, *given)
         wanted = int(self._report.counters.bytes)
         if wanted > len(self._report.out):
             self._report = self._report._replace(out=np.empty(2 * wanted, np.uint8))
@@ -184,12 +183,12 @@ class Ledger:
 
     def _most_letters(self, records: Columns) -> int:
         """How many bytes lines have from records, at most."""
-        columns, n = records.columns, len(records)
-        whole = len(columns.data)
+        given, n = records.given, len(records)
+        whole = len(given.data)
         if whole > 4096:  # what is read of a part of a batch has the bytes of all
-            whole = int(np.diff(columns.written).sum() + np.diff(columns.kept).sum())
+            whole = int(np.diff(given.written).sum() + np.diff(given.kept).sum())
         frame = self._frames.of(records)
-        around = len(frame.heads) + len(frame.names) + 24 * columns.places.shape[1] + columns.kept.shape[1]
+        around = len(frame.heads) + len(frame.names) + 24 * given.places.shape[1] + given.kept.shape[1]
         return int(whole + n * (around + BESIDE))
 
     def _make_room(self, records: int, letters: int) -> None:

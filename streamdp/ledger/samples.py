@@ -75,13 +75,14 @@ def of_texts(
     """
     if not len(texts) or (texts.dimension and not texts.keep):
         return []  # numbers show nothing
-    columns, chosen = texts.columns, np.arange(len(texts)) if which is None else which
-    starts = np.concatenate([[texts.begin], columns.ends[:-1]])[chosen]
-    stops = np.minimum(columns.ends[chosen], starts + _BYTES)
-    letters = columns.letters.data
+    assert texts.values is not None
+    ends, chosen = texts.values.ends, np.arange(len(texts)) if which is None else which
+    starts = np.concatenate([[texts.begin], ends[:-1]])[chosen]
+    stops = np.minimum(ends[chosen], starts + _BYTES)
+    letters = texts.values.letters.data
     said: list[Text] = [bytes(letters[a:b]) for a, b in zip(starts.tolist(), stops.tolist(), strict=True)]
     if texts.dimension:
-        data, spans = columns.data.data, columns.kept.tolist()
+        data, spans = texts.given.data.data, texts.given.kept.tolist()
         for at, i in enumerate(chosen.tolist()):
             values = tuple(bytes(data[start:stop]) for start, stop in spans[i] if start >= 0)
             long = sum(map(len, values)) > _BYTES

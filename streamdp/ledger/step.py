@@ -14,7 +14,8 @@ from streamdp.beam.data.state import ANSWER, REVISION
 from streamdp.kernels.jit import entry, kernel
 from streamdp.kernels.rows import new_rows
 from streamdp.ledger.table import Table, move, put, row_of, to_digits
-from streamdp.ledger.written import Frame, Given, Report, Templates, put_values, take_over, write_lines
+from streamdp.ledger.written import Frame, Report, Templates, put_values, take_over, write_lines
+from streamdp.records.columns import Given
 
 FINAL_EVERY = 100
 """Records between two finality lines."""
@@ -111,7 +112,7 @@ def put_all(
 ) -> None:
     """Write records down by what a search says of them, with the ``revisions`` that they brought.
 
-    ``data`` to ``written`` are columns of theirs (``Arrays``). ``sure`` and ``again`` are the confidence in
+    ``data`` to ``written`` are columns of theirs (``Given``). ``sure`` and ``again`` are the confidence in
     answers and in revisions, with its number of labels, shapes (n, 2) and (m, 2). Of lines of logs, ``shown``
     are their templates, and ``values`` those of holes, which end at ``ends``. Others have none of these.
     Filled in are the ``novelties`` of the records, shape (n,), and the labels ``before`` the revisions (m,).

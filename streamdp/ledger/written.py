@@ -15,7 +15,7 @@ from streamdp.kernels.jit import kernel
 from streamdp.kernels.rows import Counters, ints, of, one, rows
 from streamdp.ledger.table import ROW, Table, row_of, to_digits
 from streamdp.records import ID, KEPT, PARAMS, POSITION, SPANS, TEMPLATE, WHOLE
-from streamdp.records.columns import LARGEST, NO_FIELDS, OWN_ID, OWN_KEPT, OWN_POSITION, OWN_TIME
+from streamdp.records.columns import LARGEST, NO_FIELDS, OWN_ID, OWN_KEPT, OWN_POSITION, OWN_TIME, Given
 from streamdp.settings.memory import AROUND
 
 
@@ -26,16 +26,6 @@ class Frame(NamedTuple):
     head_ends: np.ndarray  # int64[numbers]
     names: np.ndarray  # uint8[...] the names of kept fields in JSON, each with its colon
     name_ends: np.ndarray  # int64[fields]
-
-
-class Given(NamedTuple):
-    """What lines have from their records: columns of ``Arrays``."""
-
-    data: np.ndarray
-    times: np.ndarray
-    kept: np.ndarray
-    places: np.ndarray
-    written: np.ndarray
 
 
 class Templates(NamedTuple):

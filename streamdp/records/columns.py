@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple, overload
@@ -21,27 +22,34 @@ NO_FIELDS = (-2, -2)
 
 
 NO_LETTERS = np.zeros(0, np.uint8)
+NO_LETTERS.setflags(write=False)
+NO_NUMBERS = np.zeros(0, np.int64)
 
 OWN_ID, OWN_POSITION, OWN_TIME, OWN_KEPT = range(4)
-"""Parts of a record that are written as a whole: see ``Arrays.written``."""
+"""Parts of a record that are written as a whole: see ``Given.written``."""
 
 
-class Arrays(NamedTuple):
-    """What kernels read of records; a span is where in ``data`` something begins and ends."""
+class Values(NamedTuple):
+    """What records hold that are all texts, or vectors of one form."""
 
-    data: np.ndarray  # uint8[...] the records as they came, and what was written anew
     letters: np.ndarray  # uint8[...] the texts in UTF-8, one after the other
     ends: np.ndarray  # int64[n] where in letters each ends
+    vectors: np.ndarray  # float64[n, D]; D is 0 where they are texts
+    features: tuple[str, ...] = ()  # the names of the numbers; none where vectors are arrays
+
+
+class Given(NamedTuple):
+    """What lines have from their records; a span is where in ``data`` something begins and ends."""
+
+    data: np.ndarray  # uint8[...] the records as they came, and what was written anew
     times: np.ndarray  # float64[n] seconds, NaN where there is none
+    kept: np.ndarray  # int64[n, fields, 2] spans of kept fields, below 0 where there is none
+    places: np.ndarray  # int64[n, numbers] what is counted in positions
     written: (
         np.ndarray
     )  # int64[n, 1 or 4, 2] spans of ids, below 0 where there is none; of objects, of all parts
-    kept: np.ndarray  # int64[n, fields, 2] spans of kept fields, below 0 where there is none
-    places: np.ndarray  # int64[n, numbers] what is counted in positions
-    vectors: np.ndarray  # float64[n, D]; D is 0 where they are texts
 
 
-_BESIDE = ("times", "written", "kept", "places", "vectors")
 ENCODER = msgspec.json.Encoder(enc_hook=lambda value: value.item() if hasattr(value, "item") else str(value))
 _encode, _encode_lines = ENCODER.encode, ENCODER.encode_lines
 _NEWLINE = 10
@@ -54,45 +62,41 @@ class Columns(Sequence[Record]):
     """Records side by side, and what was refused among them.
 
     They are all texts, or all vectors (or features) of one form, or of several kinds: then ``mixed`` is true,
-    and what they hold is in ``objects`` alone.
+    and what they hold is in ``objects`` alone. Columns of objects are made where somebody asks for them.
 
     Parameters
     ----------
-    columns
-        What was read of them.
+    values, given
+        What was read of them; None where ``objects`` are given.
     raws
-        The events that they were, and ``numbers`` which of these, shape (n,); None where ``objects`` are
-        given.
+        The events that they were, and ``numbers`` which of these, shape (n,).
     keep
-        The names of kept fields; None where nothing is kept.
+        The names of kept fields; none where nothing is kept.
     refused
         What was refused, each with how many records came before it.
     begin
         Where in ``letters`` the first text begins.
-    features
-        The names of the numbers of each vector; none where vectors are arrays.
     objects
         The records themselves, where they came as objects.
     """
 
     def __init__(
         self,
-        columns: Arrays,
+        values: Values | None,
+        given: Given | None,
         raws: RawBatch | None,
         numbers: np.ndarray,
         keep: tuple[str, ...],
         refused: Sequence[tuple[int, Reject]] = (),
         begin: int = 0,
-        features: tuple[str, ...] = (),
         objects: Sequence[Record] | None = None,
-        *,
-        mixed: bool = False,
     ) -> None:
-        for each in columns.data, columns.letters:
-            each.setflags(write=False)  # however they came about: kernels are compiled for one kind
-        self.columns, self.raws, self.numbers, self.keep = columns, raws, numbers, keep
-        self.refused, self.begin, self.features = refused, begin, features
-        self.objects, self.mixed = objects, mixed
+        if values is not None and given is not None:
+            for each in given.data, values.letters:
+                each.setflags(write=False)  # however they came about: kernels are compiled for one kind
+            self.values, self.given, self.keep = values, given, keep
+        self.raws, self.numbers = raws, numbers
+        self.refused, self.begin, self.objects = refused, begin, objects
 
     @classmethod
     def of(cls, given: Iterable[Record | Reject]) -> Columns:
@@ -104,10 +108,23 @@ class Columns(Sequence[Record]):
                 refused.append((len(records), each))
             else:
                 records.append(each)  # type: ignore[arg-type]
-        n, names = len(records), dict[str, None]()
-        for record in records:
-            if record.keep:
-                names |= record.keep
+        return cls(None, None, None, NO_NUMBERS, (), refused, 0, records)
+
+    @functools.cached_property
+    def values(self) -> Values | None:
+        """What they hold; None where they are mixed."""
+        return values_of([record.value for record in self.objects or ()])
+
+    @functools.cached_property
+    def keep(self) -> tuple[str, ...]:
+        """The names of kept fields."""
+        return tuple(dict.fromkeys(name for record in self.objects or () for name in record.keep or ()))
+
+    @functools.cached_property
+    def given(self) -> Given:
+        """What lines have from them."""
+        records, names = self.objects or (), self.keep
+        n = len(records)
         parts = [part for each in records for part in (each.id, each.position, each.time, each.keep)]
         lines = _encode_lines(parts)
         data, written = np.frombuffer(lines, np.uint8), _spans_of_lines(lines, 4 * n).reshape(n, 4, 2)
@@ -119,24 +136,31 @@ class Columns(Sequence[Record]):
             fields[fields >= 0] += len(data)
             fields[[record.keep is None for record in records]] = NO_FIELDS
             data = np.concatenate([data, own])
-        values = values_of([record.value for record in records])
-        mixed = values is None and n > 0
-        letters, ends, vectors, features = values or (NO_LETTERS, np.zeros(n, np.int64), np.empty((n, 0)), ())
-        times = np.array([record.time for record in records], float)
-        places = np.empty((n, 0), np.int64)
-        columns = Arrays(data, letters, ends, times, written, fields, places, vectors)
-        return cls(columns, None, np.arange(n), tuple(names), refused, 0, features, records, mixed=mixed)
+            data.setflags(write=False)
+        return Given(data, self.seconds, fields, np.empty((n, 0), np.int64), written)
+
+    @property
+    def seconds(self) -> np.ndarray:
+        """Their times, NaN where there is none: shape (n,)."""
+        if self.objects is not None:
+            return np.array([record.time for record in self.objects], float)
+        return self.given.times
 
     def __len__(self) -> int:
-        return len(self.numbers)
+        return len(self.numbers if self.objects is None else self.objects)
 
     def __bool__(self) -> bool:
         return self.came > 0
 
     @property
+    def mixed(self) -> bool:
+        """Whether they are of several kinds."""
+        return self.values is None
+
+    @property
     def are_texts(self) -> bool:
         """Whether all of them are texts, in ``letters``."""
-        return not self.mixed and not self.dimension
+        return self.values is not None and not self.dimension
 
     @property
     def came(self) -> int:
@@ -146,7 +170,7 @@ class Columns(Sequence[Record]):
     @property
     def dimension(self) -> int:
         """How many numbers each vector has; 0 of texts."""
-        return int(self.columns.vectors.shape[1])
+        return 0 if self.values is None else self.values.vectors.shape[1]
 
     @property
     def arrivals(self) -> np.ndarray:
@@ -163,36 +187,35 @@ class Columns(Sequence[Record]):
         return self.raws
 
     def _part(self, start: int, stop: int) -> Columns:
-        columns, last = self.columns, stop == len(self) and (start < stop or not len(self))
-        parts = {name: getattr(columns, name)[start:stop] for name in ("ends", *_BESIDE)}
-        part = columns._replace(**parts)
-        objects = None if self.objects is None else self.objects[start:stop]
-        begin = int(columns.ends[start - 1]) if start else self.begin
+        last = stop == len(self) and (start < stop or not len(self))
         refused = [
             (at - start, reject)
             for at, reject in self.refused
             if start <= at and (at < stop or (last and at == stop))
         ]
-        numbers = self.numbers[start:stop]
-        return Columns(
-            part, self.raws, numbers, self.keep, refused, begin, self.features, objects, mixed=self.mixed
-        )
+        if self.objects is not None:
+            return Columns(None, None, None, NO_NUMBERS, (), refused, 0, self.objects[start:stop])
+        assert self.values is not None
+        data, *beside = self.given
+        letters, ends, vectors, features = self.values
+        values = Values(letters, ends[start:stop], vectors[start:stop], features)
+        given = Given(data, *(each[start:stop] for each in beside))
+        begin = int(ends[start - 1]) if start else self.begin
+        return Columns(values, given, self.raws, self.numbers[start:stop], self.keep, refused, begin)
 
     def take(self, which: np.ndarray) -> Columns:
         """Some of the records, by their numbers in order, without what was refused."""
-        columns = self.columns
-        starts = np.concatenate([[self.begin], columns.ends[:-1]])
-        pieces = [columns.letters[starts[i] : columns.ends[i]] for i in which.tolist()]
+        if self.objects is not None:
+            return Columns.of([self.objects[i] for i in which.tolist()])
+        assert self.values is not None
+        data, *beside = self.given
+        letters, ends, vectors, features = self.values
+        starts = np.concatenate([[self.begin], ends[:-1]])
+        pieces = [letters[starts[i] : ends[i]] for i in which.tolist()]
         ends = np.cumsum([len(piece) for piece in pieces], dtype=np.int64)
-        letters = np.concatenate(pieces) if pieces else np.zeros(0, np.uint8)
-        part = columns._replace(
-            letters=letters,
-            ends=ends,
-            **{name: getattr(columns, name)[which] for name in _BESIDE},
-        )
-        objects = None if self.objects is None else [self.objects[i] for i in which.tolist()]
-        numbers, features = self.numbers[which], self.features
-        return Columns(part, self.raws, numbers, self.keep, (), 0, features, objects, mixed=self.mixed)
+        values = Values(np.concatenate([NO_LETTERS, *pieces]), ends, vectors[which], features)
+        given = Given(data, *(each[which] for each in beside))
+        return Columns(values, given, self.raws, self.numbers[which], self.keep)
 
     def all(self) -> list[Record | Reject]:
         """Records and what was refused, as they came."""
@@ -210,17 +233,19 @@ class Columns(Sequence[Record]):
         """What one of them says, of texts."""
         if self.objects is not None:
             return str(self.objects[i].value)
-        begin = self.columns.ends[i - 1] if i else self.begin
-        return self.columns.letters[begin : self.columns.ends[i]].tobytes().decode()
+        assert self.values is not None
+        ends = self.values.ends
+        return self.values.letters[ends[i - 1] if i else self.begin : ends[i]].tobytes().decode()
 
     def value(self, i: int) -> str | list[float] | dict[str, Any]:
         """The text, the vector or the features of one of them."""
         if self.objects is not None:
             return self.objects[i].value
-        if not self.dimension:
+        if self.are_texts:
             return self.text(i)
-        vector: list[float] = self.columns.vectors[i].tolist()
-        return dict(zip(self.features, vector, strict=True)) if self.features else vector
+        assert self.values is not None
+        vector: list[float] = self.values.vectors[i].tolist()
+        return dict(zip(self.values.features, vector, strict=True)) if self.values.features else vector
 
     def said(self) -> list[str]:
         """What all of them say; what is no text as JSON."""
@@ -229,8 +254,9 @@ class Columns(Sequence[Record]):
             return [value if isinstance(value, str) else _encode(value).decode() for value in values]
         if self.dimension:
             return [msgspec.json.encode(self.value(i)).decode() for i in range(len(self))]
-        ends = (self.columns.ends - self.begin).tolist()
-        letters = self.columns.letters[self.begin :][: ends[-1] if ends else 0].tobytes()
+        assert self.values is not None
+        ends = (self.values.ends - self.begin).tolist()
+        letters = self.values.letters[self.begin :][: ends[-1] if ends else 0].tobytes()
         spans = zip([0, *ends], ends, strict=False)
         if letters.isascii():  # of which each byte is a character
             text = letters.decode("ascii")
@@ -251,18 +277,20 @@ class Columns(Sequence[Record]):
 
     def time(self, i: int) -> float | None:
         """The time of one of them."""
-        time = float(self.columns.times[i])
+        if self.objects is not None:
+            return self.objects[i].time
+        time = float(self.given.times[i])
         return None if time != time else time
 
     def times(self) -> list[float | None]:
         """The times of all."""
-        return [time if time == time else None for time in self.columns.times.tolist()]
+        return [time if time == time else None for time in self.seconds.tolist()]
 
     def id(self, i: int) -> str | int | None:
         """The id of one of them."""
         if self.objects is not None:
             return self.objects[i].id
-        found: str | int | None = self._written(self.columns.written[i, OWN_ID])
+        found: str | int | None = self._written(self.given.written[i, OWN_ID])
         return found
 
     def record(self, i: int) -> Record:
@@ -284,14 +312,14 @@ class Columns(Sequence[Record]):
         """The kept fields of one of them."""
         if self.objects is not None:
             return self.objects[i].keep
-        if not self.keep or self.columns.kept[i, 0, 0] == NO_FIELDS[0]:
+        if not self.keep or self.given.kept[i, 0, 0] == NO_FIELDS[0]:
             return None
-        spans = zip(self.keep, self.columns.kept[i], strict=True)
+        spans = zip(self.keep, self.given.kept[i], strict=True)
         return {name: self._written(span) for name, span in spans if span[0] >= 0}
 
     def _written(self, span: np.ndarray) -> Any:
         start, stop = span.tolist()
-        return None if start < 0 else msgspec.json.decode(self.columns.data[start:stop].tobytes())
+        return None if start < 0 else msgspec.json.decode(self.given.data[start:stop].tobytes())
 
     @overload
     def __getitem__(self, at: int) -> Record: ...
@@ -311,10 +339,6 @@ class Columns(Sequence[Record]):
         return map(self.record, range(len(self)))
 
 
-Values = tuple[np.ndarray, np.ndarray, np.ndarray, tuple[str, ...]]
-"""Texts in UTF-8 and where each ends, vectors, and the names of their numbers."""
-
-
 def values_of(values: Sequence[Any]) -> Values | None:
     """Values of records side by side; None where they are not all texts, or vectors of one form."""
     n, kinds = len(values), {value.__class__ for value in values}
@@ -324,7 +348,7 @@ def values_of(values: Sequence[Any]) -> Values | None:
         except UnicodeEncodeError:  # half a surrogate pair, which bytes from outside never are
             letters = [text.encode("utf-8", "surrogatepass") for text in values]
         ends = np.array([*itertools.accumulate(map(len, letters))], np.int64)
-        return np.frombuffer(b"".join(letters), np.uint8), ends, np.empty((n, 0)), ()
+        return Values(np.frombuffer(b"".join(letters), np.uint8), ends, np.empty((n, 0)))
     names = tuple(values[0]) if kinds == {dict} else ()
     if names:
         if any(tuple(value) != names for value in values):
@@ -340,7 +364,7 @@ def values_of(values: Sequence[Any]) -> Values | None:
         vectors = np.array(values, float)
     except (TypeError, ValueError, OverflowError):
         return None
-    return NO_LETTERS, np.zeros(n, np.int64), vectors, names
+    return Values(NO_LETTERS, np.zeros(n, np.int64), vectors, names)
 
 
 def spans_of(*fields: Sequence[Any]) -> list[np.ndarray]:

@@ -27,7 +27,7 @@ from streamdp.lines.forgotten import forget
 from streamdp.lines.holes import Past, past_of
 from streamdp.lines.shown import filled
 from streamdp.lines.state import roots
-from streamdp.lines.stream import LineStream, Stretch, bytes_of
+from streamdp.lines.stream import LineStream, Stretch
 from streamdp.lines.values import NO_LEVELS, Levels
 from streamdp.records import TURNS, Answers, Assignment, ClusterSummary, Event, Lines, Record, Reject
 from streamdp.records.columns import Columns
@@ -86,9 +86,9 @@ class TemplateStream(Stream):
 
     def _learn(self, records: Columns, times: np.ndarray, answers: Answers) -> None:
         """Learn records at these times."""
-        written = records.columns.letters, np.concatenate([[records.begin], records.columns.ends])
-        if records.objects is not None:  # which may hold what is no text at all
-            written = bytes_of(records.said())
+        assert records.values is not None
+        letters, ends, *_ = records.values
+        written = letters, np.concatenate([[records.begin], ends])
         lines, events = answers.lines, answers.events if self.with_events else None
         first, offsets = self.seq, np.zeros(len(records) + 1, np.int64)
         self.retained.append(first, Batch(offsets, times=times))
@@ -420,8 +420,8 @@ def _levels_of(records: Columns) -> Levels:
     """The level of each record, where it is kept."""
     if "level" not in records.keep:
         return NO_LEVELS
-    data = records.columns.data
-    places = records.columns.kept[:, records.keep.index("level")].copy()
+    data = records.given.data
+    places = records.given.kept[:, records.keep.index("level")].copy()
     there = np.flatnonzero(places[:, 0] >= 0)
     quoted = there[data[places[there, 0]] == ord('"')]
     places[quoted] += (1, -1)
