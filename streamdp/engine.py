@@ -147,7 +147,14 @@ class Engine(OneThreadAtATime, but=("advance", "score", "search")):
                 given = Columns.of(all_plain(given, self._stream.order.arrivals, self._rows.read))
             for ready, times in self._stream.order.in_order(given):
                 self._take(ready, times, answers)
+            if answers.lines.ask is not None:
+                answers.lines.ask = self._write
         return answers
+
+    def _write(self) -> None:
+        """Write down what waits, for whoever asks for lines."""
+        with self._lock:
+            self._stream.announcer.write()
 
     def finish(self) -> Answers:
         """End the stream: all is answered, and final. A state that shall go on is dumped before."""
@@ -167,6 +174,7 @@ class Engine(OneThreadAtATime, but=("advance", "score", "search")):
         ready: Ready = []
         self._stream.order.drain(ready)
         self._take(*placed(ready), answers)
+        self._stream.announcer.write()
         return answers
 
     def _take(self, given: Columns, times: np.ndarray, answers: Answers) -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import pickle
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 from engine_cases import CASES, case
 from feeds import Told, feed, nothing, record, texts, vectors
@@ -134,3 +137,33 @@ def test_clusters_at_the_end_agree_with_the_labels(name: str) -> None:
     for cluster in clusters:
         assert cluster.size == newest.count(cluster.cluster)
         assert cluster.last_seq == max(seq for seq, label in enumerate(newest) if label == cluster.cluster)
+
+
+@pytest.mark.parametrize("final_only", [False, True])
+@pytest.mark.parametrize("name", ["window", "embedded", "vectors"])
+def test_answers_say_the_same_whenever_they_are_read(name: str, final_only: bool) -> None:
+    """At once, later and backwards, in another thread, from a copy, while others are read by nobody."""
+    settings, maker = case(name, retain=25)
+    items = maker(200, 3)
+    engine = Engine(settings, final_only=final_only)
+    said = [engine.advance([item]).lines.encode() for item in items]
+    rest, state = engine.finish().lines.encode(), engine.dumps()
+    assert sum(map(len, said)) + len(rest) > 0
+
+    later = Engine(settings, final_only=final_only)
+    answers = [later.advance([item]) for item in items]
+    assert [each.lines.encode() for each in reversed(answers)] == said[::-1]
+    assert (later.finish().lines.encode(), later.dumps()) == (rest, state)
+
+    copied = Engine(settings, final_only=final_only)
+    found = [pickle.loads(pickle.dumps(copied.advance([item]).lines)).encode() for item in items]
+    assert found == said
+
+    busy, kept = Engine(settings, final_only=final_only), {}
+    with ThreadPoolExecutor(2) as pool:
+        for i, item in enumerate(items):
+            lines = busy.advance([item]).lines
+            if i % 3:
+                kept[i] = pool.submit(lines.encode)
+    assert {i: each.result() for i, each in kept.items()} == {i: said[i] for i in kept}
+    assert (busy.finish().lines.encode(), busy.dumps()) == (rest, state)

@@ -257,7 +257,7 @@ def written(answer: Assignment, *, linked: bool) -> bytes:
     link = -1 if answer.link is None else answer.link
     revision = new_rows(1, REVISION, label=answer.cluster, link=link, founded=answer.new)
     revision["probability"] = answer.probability
-    ledger.write(ledger.move(revision), lines)
+    lines.add(ledger.written(ledger.move(revision)))
     return lines.encode()
 
 
@@ -284,7 +284,7 @@ def test_positions_that_count_nothing_are_written(position: dict[str, Any]) -> N
 
 def test_what_is_written_and_what_is_not_stay_in_order() -> None:
     lines = Lines([Final(3)])
-    lines.write(all_rows(Lines([Final(4)])))
+    lines.add(all_rows(Lines([Final(4)])))
     lines.extend([Final(5), Final(6)])
     assert [line.final_through for line in lines] == [3, 4, 5, 6]  # type: ignore[union-attr]
     assert [line.final_through for line in reversed(lines)] == [6, 5, 4, 3]  # type: ignore[union-attr]

@@ -234,7 +234,7 @@ def _answers_to(lines: Lines, seqs: Collection[int], stories: Collection[int]) -
     """The answers to records of these numbers, or of these stories."""
     found = answer_rows(lines)
     wanted = np.isin(found.rows["seq"], [*seqs]) | np.isin(found.rows["label"], [*stories])
-    return _answers(b"[" + b",".join(found.take(wanted).lines().splitlines()) + b"]") if wanted.any() else ()
+    return _answers(b"[" + b",".join(found[wanted].lines().splitlines()) + b"]") if wanted.any() else ()
 
 
 _answers = msgspec.json.Decoder(list[Assignment]).decode

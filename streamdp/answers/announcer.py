@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Sequence
-from itertools import repeat
+from itertools import accumulate, chain, repeat
+from typing import NamedTuple
 
 import numpy as np
 
 from streamdp.answers.assignments import assignments, rounded
-from streamdp.beam.data.state import Output
+from streamdp.beam.data.state import ANSWER, REVISION, Output
+from streamdp.encode.batch import Batch
 from streamdp.ledger.ledger import Ledger, Refill
 from streamdp.ledger.step import NO_REVISIONS
 from streamdp.ledger.written import Report
@@ -18,9 +21,25 @@ from streamdp.settings import Settings
 from streamdp.settings.memory import Shares
 from streamdp.state.retained import Retained
 
+TOGETHER = 128
+"""Records that come one by one and are written down together: alone each takes six times as long."""
+
+
+class _Waiting(NamedTuple):
+    """Records that are answered and not written down yet; who asks for their ``lines`` has that done."""
+
+    rows: bytes
+    sizes: np.ndarray
+    records: Columns
+    revisions: bytes
+    lines: weakref.ref[Lines]
+
 
 class Announcer:
     """Remembers what was announced of the records that are not final yet.
+
+    Records that come one by one wait for each other until somebody asks for their lines, for the ledger or
+    for what is retained.
 
     ``final_only`` announces each record once, when it is final; ``linked`` says whether the prior has links.
     Of more than the memory limit allows the oldest are final at once: later revisions of them are left out.
@@ -28,7 +47,7 @@ class Announcer:
 
     def __init__(self, settings: Settings, *, final_only: bool, linked: bool) -> None:
         shares = Shares.of(settings)
-        self.ledger = Ledger(
+        self._ledger = Ledger(
             settings.retain,
             linked=linked,
             final_only=final_only,
@@ -36,12 +55,32 @@ class Announcer:
             truth_field=settings.truth_field,
             texts=settings.texts,
         )
-        self.retained = Retained(self.ledger, settings.retain, shares.retained)
+        self._retained = Retained(self._ledger, settings.retain, shares.retained)
+        self._batches: list[Batch] = []
+        self._waiting: list[_Waiting] = []
+        self._first = self._revised = 0
         self.final_only, self.linked = final_only, linked
         self.passed_by = False
         """Whether records are answered by whoever runs the search: they stay open while they are retained."""
-        self.revised = 0
+
+    @property
+    def ledger(self) -> Ledger:
+        """The latest records, each written down."""
+        self.write()
+        return self._ledger
+
+    @property
+    def retained(self) -> Retained:
+        """The latest records in encoded form."""
+        self.write()
+        self._take_in()
+        return self._retained
+
+    @property
+    def revised(self) -> int:
         """Revisions since this was made; they are no part of the state."""
+        self.write()
+        return self._revised
 
     @property
     def open_for(self) -> int:
@@ -74,6 +113,20 @@ class Announcer:
             return seq - self.retained.held
         return self.ledger.begin
 
+    def retain(self, first: int, batch: Batch) -> None:
+        """Retain the next records, from number ``first`` on, which are announced then."""
+        if not self._batches:
+            self._first = first
+        self._batches.append(batch)
+        if batch.size >= TOGETHER or len(self._batches) >= TOGETHER:
+            self._take_in()
+
+    def _take_in(self) -> None:
+        """Retain what is to be retained."""
+        batches, self._batches = self._batches, []
+        if batches:
+            self._retained.append(self._first, Batch.concatenate(batches) if len(batches) > 1 else batches[0])
+
     def announce(
         self,
         rows: np.ndarray,
@@ -87,12 +140,40 @@ class Announcer:
 
         ``shown`` are the templates of lines of logs, and values of holes.
         """
-        self._write(self.ledger.put(rows, sizes, records, revisions, *shown), lines)
+        if records.objects is None or shown[0] or len(rows) >= TOGETHER:
+            self._write(self.ledger.put(rows, sizes, records, revisions, *shown), [lines])
+            return
+        lines.ask = self.write
+        given = rows.tobytes(), sizes, records, revisions.tobytes(), weakref.ref(lines)
+        self._waiting.append(_Waiting(*given))
+        if len(self._waiting) >= TOGETHER:
+            self.write()
 
-    def _write(self, report: Report, lines: Lines) -> None:
-        """Append what there is to say."""
-        self.revised += int(report.counters.revised)
-        self.ledger.write(report, lines)
+    def write(self) -> None:
+        """Write down what waits."""
+        waiting, self._waiting = self._waiting, []
+        if not waiting:
+            return
+        rows, sizes, records, revisions, lines = zip(*waiting, strict=True)
+        alone = len(waiting) == 1
+        report = self._ledger.put(
+            np.frombuffer(bytearray().join(rows), ANSWER),
+            sizes[0] if alone else np.concatenate(sizes),
+            records[0] if alone else Columns.of(chain.from_iterable(records)),
+            np.frombuffer(bytearray().join(revisions), REVISION),
+        )
+        stops = report.stops[: sum(map(len, records))].tolist()
+        self._write(report, [ref() for ref in lines], [stops[n - 1] for n in accumulate(map(len, records))])
+
+    def _write(self, report: Report, lines: Sequence[Lines | None], stops: Sequence[int] = ()) -> None:
+        """Append what there is to say to ``lines``, to each up to where it stops; nobody reads None."""
+        self._revised += int(report.counters.revised)
+        if any(each is not None for each in lines):
+            found, at = self._ledger.written(report), 0
+            for each, stop in zip(lines, stops or [len(found)], strict=True):
+                if each is not None and stop > at:
+                    each.add(found[at:stop])
+                at = stop
 
     def unsure(self, start: int, stop: int) -> np.ndarray:
         """The open records from one number up to another that were not sure, or are revised since."""
@@ -101,11 +182,11 @@ class Announcer:
 
     def revise(self, out: Output, lines: Lines) -> None:
         """Append the revisions of records that were looked at again."""
-        self._write(self.ledger.move(out.revisions[: out.counters.revisions]), lines)
+        self._write(self.ledger.move(out.revisions[: out.counters.revisions]), [lines])
 
     def unite(self, before: int, after: int, template: str, refill: Refill, lines: Lines) -> None:
         """A label has become an older one: see :meth:`Ledger.unite`."""
-        self._write(self.ledger.unite(before, after, template, refill), lines)
+        self._write(self.ledger.unite(before, after, template, refill), [lines])
 
     def announce_frozen(
         self, out: Output, records: Sequence[Record], sizes: np.ndarray, first: int, lines: Lines

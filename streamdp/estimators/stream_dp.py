@@ -30,7 +30,16 @@ from streamdp.estimators.reading import (
 )
 from streamdp.estimators.themes import ThemeNumbers
 from streamdp.estimators.vectors import Vectors
-from streamdp.records import ClusterSummary, Event, Record, Value, holds_categories, is_missing, seconds_of
+from streamdp.records import (
+    Answers,
+    ClusterSummary,
+    Event,
+    Record,
+    Value,
+    holds_categories,
+    is_missing,
+    seconds_of,
+)
 from streamdp.records.answer_rows import all_rows
 from streamdp.records.frames import rows_of
 from streamdp.settings import Settings
@@ -177,18 +186,23 @@ class StreamDP(OneThreadAtATime, Clusterer, but=HOT):
 
         TypeError or ValueError where a feature is no finite number. A text without words teaches nothing.
         """
-        self.learn_predict_one(x, t)
+        with self._lock:
+            self._learn(x, t)
+            if self._above.wanted:
+                self._above.look(self.engine)
 
     def learn_predict_one(self, x: Value, t: float | None = None) -> int | None:
         """Let a record join; the label that it was given."""
         with self._lock:
-            label = self._learn(x, t)
+            found = self._learn(x, t)
+            label = _label_of(found) if isinstance(found, Answers) else found
             if not self._above.wanted:
                 return label
             self._above.look(self.engine)
             return self._above.of(label)
 
-    def _learn(self, x: Value, t: float | None) -> int | None:
+    def _learn(self, x: Value, t: float | None) -> Answers | int | None:
+        """Let a record join; its label, or the answers that have it."""
         if self.time is not None and isinstance(x, Mapping):
             given: Any = x.get(self.time, t)
             t, x = given, self._without_time(x)
@@ -200,7 +214,7 @@ class StreamDP(OneThreadAtATime, Clusterer, but=HOT):
             return self._learn_words(x, t)
         return self._begin(x, t)
 
-    def _begin(self, x: Value, t: float | None) -> int | None:
+    def _begin(self, x: Value, t: float | None) -> Answers | int | None:
         """Find out from the first records what they are."""
         held = self._undecided
         if not isinstance(x, str) and (held or not self._categories(x)):
@@ -254,16 +268,14 @@ class StreamDP(OneThreadAtATime, Clusterer, but=HOT):
         share_lock(self, made)  # whoever looks into the engine waits for those who use the estimator
         return made
 
-    def _learn_words(self, x: Any, t: float | None) -> int | None:
+    def _learn_words(self, x: Any, t: float | None) -> Answers:
         assert self._words is not None
         answers = self._words.advance([self._record(self._words, x, t)])
         self._events.extend(answers.events)
         for reject in answers.rejects:
             if reject.reason != "empty":
                 raise ValueError(reject.detail)
-        rows = all_rows(answers.lines).rows
-        fresh = rows["label"][rows["revision"] == 0]
-        return int(fresh[-1]) if len(fresh) else None
+        return answers
 
     def _record(self, engine: Engine, x: Any, t: float | None) -> Record:
         """A record of categories, or of words: counts where features are given."""
@@ -287,7 +299,7 @@ class StreamDP(OneThreadAtATime, Clusterer, but=HOT):
                     self._words = self._engine(words=True)
                 for number in range(len(rows)):
                     if not is_missing(rows[number]):
-                        self.learn_predict_one(rows[number])
+                        self.learn_one(rows[number])
             except (TypeError, ValueError) as error:
                 self.__setstate__(before)
                 kind = TypeError if isinstance(error, TypeError) else ValueError
@@ -452,3 +464,10 @@ class StreamDP(OneThreadAtATime, Clusterer, but=HOT):
             self._words = self._engine(state["words"], words=True)
         if state["vectors"] is not None:
             self._vectors = Vectors.load(state["vectors"], self._engine, self._blueprint(), self._events)
+
+
+def _label_of(answers: Answers) -> int | None:
+    """The label of the last record that is answered."""
+    rows = all_rows(answers.lines).rows
+    fresh = rows["label"][rows["revision"] == 0]
+    return int(fresh[-1]) if len(fresh) else None

@@ -35,7 +35,7 @@ from streamdp.ledger.table import (
     lasting,
 )
 from streamdp.ledger.written import BESIDE, Report
-from streamdp.records import AnswerRows, Assignment, Lines
+from streamdp.records import AnswerRows, Assignment, Line
 from streamdp.records.columns import NOTHING, Columns
 from streamdp.settings.memory import AROUND
 
@@ -312,16 +312,13 @@ class Ledger:
         found: np.ndarray = lasting(self.table, shares)
         return found
 
-    def write(self, report: Report, lines: Lines) -> None:
-        """Append what there is to announce, as objects where numbers are too large to be written."""
-        counters = report.counters
-        if counters.bytes < 0:
-            rows = report.lines[: counters.lines]
-            lines.extend(objects_of(rows, self.table.letters, self._templates))
-        elif counters.lines:
-            count = int(counters.lines)
-            rows = np.frombuffer(report.lines[:count].tobytes(), ROW)  # ten times as fast as a copy
-            lines.write(AnswerRows(report.out[: counters.bytes].tobytes(), rows, report.spans[:count].copy()))
+    def written(self, report: Report) -> AnswerRows | list[Line]:
+        """What there is to announce, as objects where numbers are too large to be written."""
+        count, length = int(report.counters.lines), int(report.counters.bytes)
+        if length < 0:
+            return [*objects_of(report.lines[:count], self.table.letters, self._templates)]
+        rows = np.frombuffer(report.lines[:count].tobytes(), ROW)  # ten times as fast as a copy
+        return AnswerRows(report.out[:length].tobytes(), rows, report.spans[:count].copy())
 
     def open_answers(self) -> list[Assignment]:
         """The newest answers that may still change, in order."""

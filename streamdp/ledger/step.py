@@ -139,8 +139,11 @@ def put_all(
             before[r] = _revise(table, report, revisions[r], again, r, modes)
             r += 1
         _close(table, report, min(answers[i].decided, seq - modes.open_for), modes)
+        report.stops[i] = report.counters.lines
     for n in range(r, revisions.shape[0]):
         before[n] = _revise(table, report, revisions[n], again, n, modes)
+    if sizes.shape[0]:
+        report.stops[sizes.shape[0] - 1] = report.counters.lines
     write_lines(table, templates, report)
 
 

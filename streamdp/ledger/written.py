@@ -47,6 +47,8 @@ class Report(NamedTuple):
     out: Annotated[np.ndarray, of(np.uint8, "bytes")]
     spans: Annotated[np.ndarray, ints("lines", SPANS, 2)]
     """Those of :class:`~streamdp.records.AnswerRows`, in ``out``."""
+    stops: Annotated[np.ndarray, ints("lines")]
+    """Where in ``lines`` those end that each record has brought."""
 
 
 def _bytes(text: str) -> np.ndarray:

@@ -172,7 +172,7 @@ class View:
             some = min(SOME, 1 + len(first) // ONE_IN)
             places = places[-1 :: -(len(first) // some)][:some][::-1]
         which = np.array(places, np.int64)
-        batch, chosen = self._batch, first.take(which)
+        batch, chosen = self._batch, first[which]
         texts = self._texts_of(chosen, batch.take(which) if len(batch) == len(first) else NOTHING)
         names = ("seq", "label", "probability", "novelty", "founded")
         own = chosen.times(), chosen.ids(), *chosen.numbers(*names), texts

@@ -431,17 +431,17 @@ class AnswerRows:
     def __len__(self) -> int:
         return len(self.rows)
 
-    def take(self, which: np.ndarray | slice) -> AnswerRows:
+    def __getitem__(self, which: np.ndarray | slice) -> AnswerRows:
         """Some of them, by their numbers or a truth value for each."""
         return AnswerRows(self.data, self.rows[which], self.spans[which])
 
     def first(self) -> AnswerRows:
         """Those that are the first answer to a record."""
-        return self.take(self.rows["revision"] == 0)
+        return self[self.rows["revision"] == 0]
 
     def revised(self) -> AnswerRows:
         """Those that revise an earlier one."""
-        return self.take(self.rows["revision"] > 0)
+        return self[self.rows["revision"] > 0]
 
     def written(self, part: int) -> list[bytes]:
         """A part of each as JSON; b"" where there is none."""
@@ -484,15 +484,27 @@ class AnswerRows:
 class Lines(Sequence[Line]):
     """Assignments and finality in the order of a stream: as objects, or already written.
 
-    What is written is decoded where somebody asks for it, line by line.
+    What is written is decoded where somebody asks for it, line by line. What is not there yet is added when
+    somebody does (``ask``).
     """
 
     def __init__(self, lines: Iterable[Line] = ()) -> None:
-        self.parts: list[list[Line] | AnswerRows] = []
+        self._parts: list[list[Line] | AnswerRows] = []
+        self.ask: Callable[[], None] | None = None
         self.rows: tuple[int, AnswerRows] | None = None  # by ``answer_rows``, when there were so many lines
-        self._count = 0
         if lines:
             self.extend(lines)
+
+    @property
+    def parts(self) -> list[list[Line] | AnswerRows]:
+        """What was added, in order."""
+        if self.ask is not None:
+            self.ask()
+        return self._parts
+
+    def __getstate__(self) -> dict[str, Any]:
+        """All lines, as they are once asked for."""
+        return {**vars(self), "_parts": self.parts, "ask": None}
 
     def append(self, line: Line) -> None:
         """Add one as an object."""
@@ -500,22 +512,22 @@ class Lines(Sequence[Line]):
 
     def extend(self, lines: Iterable[Line]) -> None:
         """Add some as objects; of others that are :class:`Lines`, what is written stays so."""
+        mine = self.parts
         for part in lines.parts if isinstance(lines, Lines) else [[*lines]]:
-            self._count += len(part)
-            if isinstance(part, list) and self.parts and isinstance(last := self.parts[-1], list):
+            if isinstance(part, list) and mine and isinstance(last := mine[-1], list):
                 last += part
             else:
-                self.parts.append([*part] if isinstance(part, list) else part)
+                mine.append([*part] if isinstance(part, list) else part)
 
     def __add__(self, other: Iterable[Line]) -> Lines:
         found = Lines(self)
         found.extend(other)
         return found
 
-    def write(self, rows: AnswerRows) -> None:
-        """Add some that are written."""
-        self.parts.append(rows)
-        self._count += len(rows)
+    def add(self, part: AnswerRows | list[Line]) -> None:
+        """Add some that are written, or objects: what was asked for, where it was not there."""
+        self.ask = None
+        self._parts.append(part)
 
     def apart(self) -> tuple[Lines, Lines]:
         """The assignments, and the finality."""
@@ -525,8 +537,8 @@ class Lines(Sequence[Line]):
                 answers.extend(line for line in part if isinstance(line, Assignment))
                 finality.extend(line for line in part if isinstance(line, Final))
             else:
-                answers.write(part.take(part.rows["revision"] >= 0))
-                finality.write(part.take(part.rows["revision"] < 0))
+                answers.add(part[part.rows["revision"] >= 0])
+                finality.add(part[part.rows["revision"] < 0])
         return answers, finality
 
     def encode(self) -> bytes:
@@ -536,7 +548,7 @@ class Lines(Sequence[Line]):
         )
 
     def __len__(self) -> int:
-        return self._count
+        return sum(map(len, self.parts))
 
     def __iter__(self) -> Iterator[Line]:
         for part in self.parts:

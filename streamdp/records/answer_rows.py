@@ -53,5 +53,5 @@ def answer_rows(lines: Lines) -> AnswerRows:
     """The answers and revisions among lines; who asks again gets the same."""
     if lines.rows is None or lines.rows[0] != len(lines):
         found = all_rows(lines)
-        lines.rows = len(lines), found.take(found.rows["revision"] >= 0)
+        lines.rows = len(lines), found[found.rows["revision"] >= 0]
     return lines.rows[1]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple, overload
@@ -62,12 +61,12 @@ class Columns(Sequence[Record]):
     """Records side by side, and what was refused among them.
 
     They are all texts, or all vectors (or features) of one form, or of several kinds: then ``mixed`` is true,
-    and what they hold is in ``objects`` alone. Columns of objects are made where somebody asks for them.
+    and what they hold is in ``objects`` alone. What lines have of objects is made where somebody asks for it.
 
     Parameters
     ----------
     values, given
-        What was read of them; None where ``objects`` are given.
+        What was read of them. No values: they are mixed; nothing given: that of the objects.
     raws
         The events that they were, and ``numbers`` which of these, shape (n,).
     keep
@@ -94,7 +93,7 @@ class Columns(Sequence[Record]):
         if values is not None and given is not None:
             for each in given.data, values.letters:
                 each.setflags(write=False)  # however they came about: kernels are compiled for one kind
-            self.values, self.given, self.keep = values, given, keep
+        self.values, self._given, self.keep = values, given, keep
         self.raws, self.numbers = raws, numbers
         self.refused, self.begin, self.objects = refused, begin, objects
 
@@ -108,23 +107,22 @@ class Columns(Sequence[Record]):
                 refused.append((len(records), each))
             else:
                 records.append(each)  # type: ignore[arg-type]
-        return cls(None, None, None, NO_NUMBERS, (), refused, 0, records)
+        names = dict[str, None]()
+        for record in records:
+            if record.keep:
+                names |= record.keep
+        values = values_of([record.value for record in records])
+        return cls(values, None, None, NO_NUMBERS, tuple(names), refused, 0, records)
 
-    @functools.cached_property
-    def values(self) -> Values | None:
-        """What they hold; None where they are mixed."""
-        return values_of([record.value for record in self.objects or ()])
-
-    @functools.cached_property
-    def keep(self) -> tuple[str, ...]:
-        """The names of kept fields."""
-        return tuple(dict.fromkeys(name for record in self.objects or () for name in record.keep or ()))
-
-    @functools.cached_property
+    @property
     def given(self) -> Given:
         """What lines have from them."""
-        records, names = self.objects or (), self.keep
-        n = len(records)
+        if self._given is None:
+            self._given = self._given_of(self.objects or ())
+        return self._given
+
+    def _given_of(self, records: Sequence[Record]) -> Given:
+        n, names = len(records), self.keep
         parts = [part for each in records for part in (each.id, each.position, each.time, each.keep)]
         lines = _encode_lines(parts)
         data, written = np.frombuffer(lines, np.uint8), _spans_of_lines(lines, 4 * n).reshape(n, 4, 2)
@@ -193,15 +191,15 @@ class Columns(Sequence[Record]):
             for at, reject in self.refused
             if start <= at and (at < stop or (last and at == stop))
         ]
-        if self.objects is not None:
-            return Columns(None, None, None, NO_NUMBERS, (), refused, 0, self.objects[start:stop])
-        assert self.values is not None
-        data, *beside = self.given
-        letters, ends, vectors, features = self.values
-        values = Values(letters, ends[start:stop], vectors[start:stop], features)
-        given = Given(data, *(each[start:stop] for each in beside))
-        begin = int(ends[start - 1]) if start else self.begin
-        return Columns(values, given, self.raws, self.numbers[start:stop], self.keep, refused, begin)
+        values, given, begin = self.values, self._given, self.begin
+        if values is not None:
+            begin = int(values.ends[start - 1]) if start else begin
+            values = values._replace(ends=values.ends[start:stop], vectors=values.vectors[start:stop])
+        if given is not None:
+            given = Given(given.data, *(each[start:stop] for each in given[1:]))
+        objects = None if self.objects is None else self.objects[start:stop]
+        numbers = self.numbers[start:stop]
+        return Columns(values, given, self.raws, numbers, self.keep, refused, begin, objects)
 
     def take(self, which: np.ndarray) -> Columns:
         """Some of the records, by their numbers in order, without what was refused."""

@@ -36,40 +36,20 @@ class Retained:
         self._first = 0
         self._at = self._stop = 0
         """Where in the columns those that are held begin and end."""
-        self._new: list[Batch] = []
-        """The newest records, which are taken in together: one by one that would take 3 us each."""
-        self._coming = 0
-        self._short = False
+        self.short = False
+        """Whether this process has let records go that ``limit`` allows."""
 
     @property
     def held(self) -> int:
         """How many records are held."""
-        self._take_in()
         return self._stop - self._at
 
-    @property
-    def short(self) -> bool:
-        """Whether this process has let records go that ``limit`` allows."""
-        self._take_in()
-        return self._short
-
     def append(self, first: int, batch: Batch) -> None:
-        """Add the newest records, from number ``first`` on, and let go of the oldest."""
+        """Take in the newest records, from number ``first`` on, and let go of the oldest."""
         if not self.limit or not batch.size:
             return
-        if self._at == self._stop and not self._new:
+        if not self.held:
             self._first = first
-        self._new.append(batch)
-        self._coming += batch.size
-        if self._coming >= _ROOM or len(batch.words) > _ROOM:
-            self._take_in()
-
-    def _take_in(self) -> None:
-        """Take in what has been added."""
-        if not self._new:
-            return
-        batch = self._new[0] if len(self._new) == 1 else Batch.concatenate(self._new)
-        self._new, self._coming = [], 0
         columns = self._with_room(batch)
         at, stop = self._stop, self._stop + batch.size
         begin = int(columns.offsets[at])
@@ -89,7 +69,7 @@ class Retained:
         words = int(held.offsets[self._stop]) + len(batch.words)
         if self._stop + batch.size <= held.size and words <= len(held.words):
             return held
-        kept = held.slice(self._at, self._stop) if self._stop > self._at else batch.slice(0, 0)
+        kept = held.slice(self._at, self._stop) if self.held else batch.slice(0, 0)
         rows = kept.size + batch.size + max(kept.size // 4, _ROOM)
         words = len(kept.words) + len(batch.words)
         words += max(len(kept.words) // 4, _ROOM) if words else 0
@@ -105,11 +85,11 @@ class Retained:
 
     def _let_go(self) -> None:
         """Let go of the oldest records that may not be held."""
-        at = self._stop - min(self._stop - self._at, self.limit)
+        at = self._stop - min(self.held, self.limit)
         if self._bytes_from(at) > self.most_bytes:
             few = range(at, self._stop - 1)
             at += bisect.bisect_left(few, -self.most_bytes, key=lambda row: -self._bytes_from(row))
-            self._short = True
+            self.short = True
         self._first += at - self._at
         self._at = at
 
@@ -124,10 +104,8 @@ class Retained:
     @property
     def time(self) -> float | None:
         """That of the newest record; None where records have none."""
-        if not self.held:
-            return None
         times = self._columns.times
-        return None if times is None else float(times[self._stop - 1])
+        return None if times is None or not self.held else float(times[self._stop - 1])
 
     def collect(self) -> Labelled | None:
         """The records that are held, with their newest labels; None while there is none."""
@@ -137,12 +115,11 @@ class Retained:
 
     def newest(self) -> tuple[np.ndarray, np.ndarray | None]:
         """The newest label of each record that is held, and its time where records have one."""
-        labels, times = self._labels(), self._columns.times
-        return labels, times[self._at : self._stop] if len(labels) and times is not None else None
+        times = self._columns.times
+        return self._labels(), None if times is None or not self.held else times[self._at : self._stop]
 
     def _labels(self) -> np.ndarray:
-        held = self.held
-        return self._ledger.labels(self._first, self._first + held)
+        return self._ledger.labels(self._first, self._first + self.held)
 
     def latest_labels(self, count: int) -> list[int]:
         """The newest labels of the last ``count`` records (of those that are held), oldest first."""
@@ -152,7 +129,6 @@ class Retained:
 
     def hold(self, first: int, batch: Batch) -> None:
         """Hold these records, and no others."""
-        self._new, self._coming = [], 0
         self._columns, self._first = batch, first
         self._at, self._stop = 0, batch.size
         self._let_go()

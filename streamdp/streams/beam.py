@@ -165,7 +165,7 @@ class BeamStream(Stream):
         sizes = encoder.absorbed(batch, first)
         if words is not None:
             search.ensure_words(words.unknown + 1)
-        self.retained.append(first, batch)
+        self.announcer.retain(first, batch)
         self.stage("kernel")
         for start, stop, out in search.run(batch, decided, with_events=self.with_events):
             self.stage("announce")

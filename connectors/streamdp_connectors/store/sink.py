@@ -263,8 +263,8 @@ class StoreSink:
         self._lines += len(lines)
         if held := min(self._skip_lines, len(lines)):  # they are in the store already
             self._skip_lines -= held
-            known = held if self._once else len(lines.take(slice(held)).first())
-            lines = lines.take(slice(held, None))
+            known = held if self._once else len(lines[:held].first())
+            lines = lines[held:]
             self._check_same(rows[:known])
             rows = rows[known:]
         self._rows += rows
