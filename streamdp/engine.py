@@ -140,10 +140,10 @@ class Engine(OneThreadAtATime, but=("advance", "score", "search")):
         [0, 0]
         """
         answers, given = Answers(Lines(), [], []), records
-        if not isinstance(given, Columns | list):
+        if not isinstance(given, list | Columns):
             given = [*rows_of(given)]  # which may wait for other threads
         with self._lock:
-            if not isinstance(given, Columns):
+            if isinstance(given, list):
                 given = Columns.of(all_plain(given, self._stream.order.arrivals, self._rows.read))
             for ready, times in self._stream.order.in_order(given):
                 self._take(ready, times, answers)

@@ -98,7 +98,7 @@ class BeamSearch:
 
     def ensure_words(self, count: int) -> None:
         """Make room for word ids below ``count``."""
-        if count > len(self.words.learned.counts):
+        if count > len(self.state.clusters.bag.learned.counts):
             self.state = grown(self.state, "words", power_of_two(count))
 
     def held_words(self) -> np.ndarray:

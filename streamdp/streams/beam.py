@@ -88,11 +88,12 @@ class BeamStream(Stream):
         at = self._warm_up(given, times, answers) if self.search is None else 0
         if not len(given):
             answers.rejects.extend(reject for _, reject in given.refused)
-        while self.search is not None and self.encoder is not None and at < len(given):
-            room = REVIEW_EVERY - self.seq % REVIEW_EVERY
+        search, encoder = self.search, self.intake.encoder
+        while search is not None and encoder is not None and at < len(given):
+            room = REVIEW_EVERY - search.seq % REVIEW_EVERY
             part, placed_at = self.intake.add(given[at : at + room], times[at : at + room], answers)
             if len(part):
-                self._absorb(self.search, self.encoder, part, placed_at, answers)
+                self._absorb(search, encoder, part, placed_at, answers)
             at += room
 
     def _warm_up(self, given: Columns, times: np.ndarray, answers: Answers) -> int:
