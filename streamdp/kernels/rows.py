@@ -110,9 +110,9 @@ def ints(*dims: int | str, fill: int = 0, chain: str | None = None) -> Field:
     return Field(np.int64, dims, fill, chain)
 
 
-def reals(*dims: int | str) -> Field:
+def reals(*dims: int | str, fill: float = 0.0) -> Field:
     """Numbers: float64."""
-    return Field(np.float64, dims)
+    return Field(np.float64, dims, fill)
 
 
 def of(kind: Any, *dims: int | str) -> Field:

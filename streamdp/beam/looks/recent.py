@@ -38,8 +38,8 @@ class Recent(NamedTuple):
     next: Annotated[np.ndarray, ints("records", fill=-1)]  # the next record of the cluster
     before: Annotated[np.ndarray, ints("records", fill=-1)]  # the one before
     weight: Annotated[
-        np.ndarray, reals("records")
-    ]  # of the cluster just before the record; 0 for its founder
+        np.ndarray, reals("records", fill=1.0)
+    ]  # of the cluster just before the record, under a decay; 0 for its founder
     head: Annotated[np.ndarray, ints("slots", fill=-1)]  # the first record of a slot
     tail: Annotated[np.ndarray, ints("slots", fill=-1)]  # the last
     held: Annotated[np.ndarray, ints("slots")]  # how many
@@ -74,29 +74,19 @@ def _summed(decay: Any, recent: Recent, slot: int, last: int, here: float) -> fl
     return total
 
 
-@generic
-def _older_weight(decay: Any, state: State, recent: Recent, slot: int) -> float:
+@kernel
+def _older_weight(prior: DistanceDependentTerms, state: State, recent: Recent, slot: int) -> float:
     """Weight at the first record of all of a cluster's earlier members.
 
-    Only an exponential decay knows it; under the others members so far back count for nothing.
+    Only an exponential decay asks; under the others members so far back count for nothing.
     """
-    return 0.0
-
-
-@_older_weight.otherwise
-def _nothing_older(decay: Any, state: State, recent: Recent, slot: int) -> float:
-    return 0.0
-
-
-@_older_weight.of(ExponentialTerms)
-def _unfaded(decay: ExponentialTerms, state: State, recent: Recent, slot: int) -> float:
     counters = state.beam.counters
     now = state.pool.weight[slot] * counters.scale
     rest, m = now, recent.head[slot]
     while m >= 0:
-        rest -= decay_weight(decay, counters.now - recent.position[m])
+        rest -= decay_weight(prior.decay, counters.now - recent.position[m])
         m = recent.next[m]
-    fade = decay_weight(decay, counters.now - recent.position[0])
+    fade = decay_weight(prior.decay, counters.now - recent.position[0])
     return rest / fade if rest > LEAST_SHARE * now and fade > FAR else 0.0
 
 
@@ -105,7 +95,13 @@ def weigh_list(prior: Any, state: State, recent: Recent, slot: int) -> None:
     """Work the weights of a slot's list out anew."""
 
 
+@generic
+def begin_list(prior: Any, state: State, recent: Recent, slot: int) -> None:
+    """Work them out for the first time."""
+
+
 @weigh_list.otherwise
+@begin_list.otherwise
 def _no_weights(prior: Any, state: State, recent: Recent, slot: int) -> None:
     pass
 
@@ -117,6 +113,13 @@ def _weigh_list(prior: DistanceDependentTerms, state: State, recent: Recent, slo
         recent.weight[m] = _weight_after(prior.decay, recent, slot, before, recent.position[m])
         before = m
         m = recent.next[m]
+
+
+@begin_list.of(DistanceDependentTerms)
+def _begin_list(prior: DistanceDependentTerms, state: State, recent: Recent, slot: int) -> None:
+    if state.pool.slots[slot].size > recent.held[slot]:
+        recent.older[slot] = _older_weight(prior, state, recent, slot)
+    weigh_list(prior, state, recent, slot)
 
 
 # ---------------------------------------------------------------- lists
@@ -156,42 +159,24 @@ def unlink(recent: Recent, m: int) -> None:
     recent.slot[m] = -1
 
 
-@generic
-def _find_older(prior: Any, state: State, recent: Recent) -> None:
-    """Fill ``older``."""
-
-
-@_find_older.otherwise
-def _none_older(prior: Any, state: State, recent: Recent) -> None:
-    pass
-
-
-@_find_older.of(DistanceDependentTerms)
-def _find_older_weights(prior: DistanceDependentTerms, state: State, recent: Recent) -> None:
-    for slot in range(recent.head.shape[0]):
-        if recent.head[slot] >= 0 and state.pool.slots[slot].size > recent.held[slot]:
-            recent.older[slot] = _older_weight(prior.decay, state, recent, slot)
-
-
 @entry
 def gather(prior: Any, state: State, recent: Recent) -> None:
     """Make the lists."""
     for m in range(recent.slot.shape[0]):
         if recent.slot[m] >= 0:
             link(recent, recent.slot[m], m)
-    _find_older(prior, state, recent)
     for slot in range(recent.head.shape[0]):
         if recent.head[slot] >= 0:
-            weigh_list(prior, state, recent, slot)
+            begin_list(prior, state, recent, slot)
 
 
 # ---------------------------------------------------------------- ratios
 
 
-@generic
-def may_leave(prior: Any, recent: Recent, m: int) -> bool:
-    """Whether a record can be taken out of a cluster of several."""
-    raise NotImplementedError
+@kernel
+def may_leave(recent: Recent, m: int) -> bool:
+    """Whether a record can be taken out of a cluster of several: under a decay, all but its founder."""
+    return recent.weight[m] > 0.0
 
 
 @generic
@@ -213,16 +198,6 @@ def ratio_of_joining(prior: Any, state: State, recent: Recent, m: int, slot: int
 def ratio_of_union(prior: Any, state: State, recent: Recent, small: int, large: int) -> float:
     """log of p(z) with two clusters made one over p(z); the records hold all members of the small one."""
     raise NotImplementedError
-
-
-@may_leave.otherwise
-def _any(prior: Any, recent: Recent, m: int) -> bool:
-    return True
-
-
-@may_leave.of(DistanceDependentTerms)
-def _but_founders(prior: DistanceDependentTerms, recent: Recent, m: int) -> bool:
-    return recent.weight[m] > 0.0
 
 
 @kernel

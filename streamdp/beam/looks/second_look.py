@@ -102,7 +102,7 @@ def _look_at_record(look: Look, record: Incoming) -> bool:
     if slot < 0 or record.seq > beam.counters.decided or pool.pinned[slot] == 1:
         return True
     alone = pool.slots[slot].size == 1
-    if not alone and not may_leave(model.prior, recent, m):
+    if not alone and not may_leave(recent, m):
         return True
     leave(model, state, slot, record)
     score_record(state.clusters, model, state, scores, record)

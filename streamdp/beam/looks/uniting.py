@@ -224,7 +224,7 @@ def settle_records(
     for i in range(asked.shape[0]):
         m = asked[i]
         slot = recent.slot[m]
-        if slots[slot].size == 1 or not may_leave(prior, recent, m):
+        if slots[slot].size == 1 or not may_leave(recent, m):
             continue
         x = vectors[m]
         apart = own(family, x)
