@@ -43,7 +43,7 @@ from streamdp.beam.looks.recent import (
     weigh_list,
 )
 from streamdp.beam.step.advance import Records, record_at
-from streamdp.beam.step.aging import weigh_united
+from streamdp.beam.step.aging import weigh_joined
 from streamdp.beam.step.closing import discard_slot
 from streamdp.beam.step.clusters import (
     bag_of_slot,
@@ -139,17 +139,26 @@ def _look_at_record(look: Look, record: Incoming) -> bool:
 
 
 @kernel
-def _unite(look: Look, slot: int, into: int, bag: Incoming) -> None:
-    """Make a slot, which still stands, part of another."""
-    model, state, scores, pool = look.model, look.state, look.scores, look.state.pool
+def _unite(look: Look, slot: int, into: int, bag: Incoming, share: float) -> None:
+    """Make a slot, all records of which are in its list, part of another."""
+    model, state, pool, recent = look.model, look.state, look.state.pool, look.recent
+    row, m = pool.slots[slot], recent.head[slot]
     leave_class(state.clusters.bag, pool, into)
-    join_slot(state.clusters, model, scores, into, bag)
-    pool.slots[into].size += pool.slots[slot].size
-    row = pool.slots[slot]
+    join_slot(state.clusters, model, look.scores, into, bag)
+    pool.slots[into].size += row.size
     widen(pool, into, row.first_time, row.last_time, row.last)
-    weigh_united(model.prior, model, state, slot, into)
+    while m >= 0:
+        after = recent.next[m]
+        unlink(recent, m)
+        link(recent, into, m)
+        record = Incoming(recent.first + m, recent.time[m], bag.words, bag.counts, bag.x, -1)
+        weigh_joined(model.prior, model, state, into, record)
+        revise(state, recent, look.out, m, share)
+        m = after
+    weigh_list(model.prior, state, recent, into)
     put_back(state, into)
     discard_slot(state, slot)
+    count_merger(state)
 
 
 @kernel
@@ -185,16 +194,7 @@ def _look_at_cluster(look: Look, bag: Any, slot: int) -> bool:
         return False
     report_merger(state, out, slot, into)
     count_gain(state, gain, row.size)
-    m = recent.head[slot]
-    _unite(look, slot, into, whole)
-    count_merger(state)
-    while m >= 0:
-        after = recent.next[m]
-        unlink(recent, m)
-        link(recent, into, m)
-        revise(state, recent, out, m, share)
-        m = after
-    weigh_list(model.prior, state, recent, into)
+    _unite(look, slot, into, whole, share)
     return True
 
 

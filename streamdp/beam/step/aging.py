@@ -41,7 +41,7 @@ def begin_record(prior: Any, model: Model, state: State, out: Output, record: In
 
 @generic
 def weigh_joined(prior: Any, model: Model, state: State, slot: int, record: Incoming) -> None:
-    """A slot's weight and expiry after the record has joined it (its size already counts it).
+    """A slot's weight and expiry after a record has joined it, alone or among others (its size counts them).
 
     The slot stands in no class's sums while this is called.
     """
@@ -52,14 +52,6 @@ def weigh_left(prior: Any, model: Model, state: State, slot: int, record: Incomi
     """A slot's weight and expiry after an earlier record has left it (its size does not count it any more).
 
     The slot stands in no class's sums while this is called, and is not empty.
-    """
-
-
-@generic
-def weigh_united(prior: Any, model: Model, state: State, slot: int, into: int) -> None:
-    """Weight and expiry of a slot that has taken in all records of another (its size counts them).
-
-    It stands in no class's sums while this is called.
     """
 
 
@@ -77,11 +69,6 @@ def _add_member(decay: Any, state: State, slot: int, here: float) -> None:
 @generic
 def _take_member(decay: Any, state: State, slot: int, here: float) -> None:
     """Take the weight of a record at a position out of a slot that it has left."""
-
-
-@generic
-def _unite_members(decay: Any, state: State, slot: int, into: int) -> None:
-    """Let all that weighs in one slot weigh in another too."""
 
 
 @generic
@@ -118,13 +105,6 @@ def _weigh_by_size(prior: Any, model: Model, state: State, slot: int, record: In
 @weigh_left.otherwise
 def _weigh_the_rest(prior: Any, model: Model, state: State, slot: int, record: Incoming) -> None:
     state.pool.weight[slot] = join_weight(prior, np.float64(state.pool.slots[slot].size))
-
-
-@weigh_united.otherwise
-def _weigh_union(prior: Any, model: Model, state: State, slot: int, into: int) -> None:
-    state.pool.weight[into] = join_weight(prior, np.float64(state.pool.slots[into].size))
-    if model.retire_after > 0 or model.max_clusters > 0:
-        set_expiry(state.expiry, into, np.float64(state.pool.slots[into].last))
 
 
 @kernel
@@ -181,11 +161,6 @@ def _weigh_by_distance(
     prior: DistanceDependentTerms, model: Model, state: State, slot: int, record: Incoming
 ) -> None:
     _add_member(prior.decay, state, slot, _position(prior, record))
-
-
-@weigh_united.of(DistanceDependentTerms)
-def _unite_weights(prior: DistanceDependentTerms, model: Model, state: State, slot: int, into: int) -> None:
-    _unite_members(prior.decay, state, slot, into)
 
 
 @weigh_left.of(DistanceDependentTerms)
@@ -285,19 +260,6 @@ def _take_faded(decay: ExponentialTerms, state: State, slot: int, here: float) -
     set_expiry(state.expiry, slot, state.pool.weight[slot])
 
 
-@_unite_members.of(ExponentialTerms)
-def _add_up(decay: ExponentialTerms, state: State, slot: int, into: int) -> None:
-    state.pool.weight[into] += state.pool.weight[slot]
-    set_expiry(state.expiry, into, state.pool.weight[into])
-
-
-@_unite_members.otherwise
-def _add_each(decay: Any, state: State, slot: int, into: int) -> None:
-    queue = state.members.queues[slot]
-    for i in range(queue.start + queue.head, queue.start + queue.length):
-        _add_member(decay, state, into, state.members.time[i])
-
-
 @_age.of(ExponentialTerms)
 def _fade_all(decay: ExponentialTerms, close_below: float, state: State, out: Output, now: float) -> None:
     counters, expiry, pool = state.beam.counters, state.expiry, state.pool
@@ -328,8 +290,10 @@ def _faded_scale_after(decay: ExponentialTerms, state: State, now: float) -> flo
 @_add_member.otherwise
 def _add_in_full(decay: Any, state: State, slot: int, here: float) -> None:
     gap = state.beam.counters.now - here
-    push_member(state.members, slot, here)
-    state.pool.weight[slot] += decay_weight(decay, gap) if gap > 0.0 else 1.0
+    weight = decay_weight(decay, gap) if gap > 0.0 else 1.0
+    if weight > 0.0:
+        push_member(state.members, slot, here)
+        state.pool.weight[slot] += weight
 
 
 @_take_member.otherwise
