@@ -304,8 +304,8 @@ class Ledger:
 
     def unsure(self, start: int, stop: int) -> np.ndarray:
         """The records from one number up to another that were not sure, or are revised since."""
-        rows = self.table.records[self._places(start, stop)]
-        return start + np.flatnonzero((rows["revised"] == 1) | (rows["cell"] % KINDS < SURE))
+        revised, cell = (self.table.records[name][self._places(start, stop)] for name in ("revised", "cell"))
+        return start + np.flatnonzero((revised == 1) | (cell % KINDS < SURE))
 
     def lasting(self, shares: np.ndarray) -> np.ndarray:
         """The chance that records found clusters that last, by the masses of a new cluster."""

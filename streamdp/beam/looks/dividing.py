@@ -3,15 +3,28 @@
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
 from streamdp.beam.clusters.index import Index, count_of
 from streamdp.kernels.jit import entry, kernel
+from streamdp.kernels.rows import ints, reals
 from streamdp.likelihoods.words import gain, is_type, whole
 
 RECORDS, TOKENS, TYPES = range(3)
+
+PART = 8
+"""Records of the smaller part, at least."""
+
+WORDS = 2
+"""Words that are tried as what tells the parts apart."""
+
+SWEEPS = 2
+"""How often each record is put where it fits better."""
+
+LEAST_SHARE = 0.1
+"""Of the records, with such a word and without, at least."""
 
 
 @kernel
@@ -49,13 +62,16 @@ class Bags(NamedTuple):
     offsets: np.ndarray  # int64[N + 1]
     words: np.ndarray  # int32
     counts: np.ndarray  # int32
-    held: np.ndarray  # int64[2, V] what each side has of each word
-    totals: np.ndarray  # int64[2, 3] records, tokens, distinct words of each
-    having: np.ndarray  # int64[V] scratch
+    held: Annotated[np.ndarray, ints(2, "words")]  # what each side has of each word
+    totals: Annotated[np.ndarray, ints(2, 3)]  # records, tokens, distinct words of each
+    having: Annotated[np.ndarray, ints("words")]  # scratch
+    tried: Annotated[np.ndarray, ints("records")]  # scratch
+    telling: Annotated[np.ndarray, ints(WORDS)]  # the words that tell records apart best, -1 for none
+    worth: Annotated[np.ndarray, reals(WORDS)]  # how well
 
 
-@entry
-def divide(terms: Any, bags: Bags, first: int, side: np.ndarray, sweeps: int) -> float:
+@kernel
+def _divide(terms: Any, bags: Bags, first: int, side: np.ndarray, sweeps: int) -> float:
     """Put records from number ``first`` on where they fit better, so often; a side below 0 is none yet.
 
     Returns log H of both sides, with the part of an exchangeable prior of concentration 1.
@@ -81,6 +97,67 @@ def divide(terms: Any, bags: Bags, first: int, side: np.ndarray, sweeps: int) ->
         if totals[s, RECORDS] > 0:
             total += log_h(terms, held[s]) + math.lgamma(totals[s, RECORDS])
     return total
+
+
+@entry
+def divide(terms: Any, bags: Bags, side: np.ndarray, sweeps: int) -> float:
+    """The same of all records."""
+    return _divide(terms, bags, 0, side, sweeps)
+
+
+@kernel
+def _find_telling(bags: Bags, rarity: np.ndarray, first: int, n: int) -> None:
+    """Find the words that tell n records from number ``first`` on apart best, of all their words."""
+    begin, end = bags.offsets[first], bags.offsets[first + n]
+    having, telling, worth = bags.having, bags.telling, bags.worth
+    telling[:] = -1
+    worth[:] = 0.0
+    for p in range(begin, end):
+        having[bags.words[p]] += 1
+    for p in range(begin, end):
+        word = bags.words[p]
+        k, j = having[word], WORDS - 1
+        having[word] = 0  # each is weighed where it comes first
+        if min(k, n - k) < LEAST_SHARE * n:
+            continue
+        own = (math.log(k / (end - begin)) + rarity[word]) * k * (n - k)
+        if own <= worth[j]:
+            continue
+        while j > 0 and own > worth[j - 1]:
+            telling[j], worth[j] = telling[j - 1], worth[j - 1]
+            j -= 1
+        telling[j], worth[j] = word, own
+
+
+@kernel
+def _as_two(terms: Any, bags: Bags, rarity: np.ndarray, first: int, side: np.ndarray) -> None:
+    """Find a side of each record from number ``first`` on, of one cluster; -1 where it is one rather."""
+    n = side.shape[0]
+    tried = bags.tried[:n]
+    tried[:] = 0
+    top = _divide(terms, bags, first, tried, 0)
+    side[:] = -1
+    _find_telling(bags, rarity, first, n)
+    for word in bags.telling:
+        if word < 0:
+            return
+        for r in range(n):
+            tried[r] = 0
+            for p in range(bags.offsets[first + r], bags.offsets[first + r + 1]):
+                if bags.words[p] == word:
+                    tried[r] = 1
+        joint = _divide(terms, bags, first, tried, SWEEPS)
+        if joint > top and min(bags.totals[0, RECORDS], bags.totals[1, RECORDS]) >= PART:
+            top = joint
+            for r in range(n):
+                side[r] = tried[r]
+
+
+@entry
+def try_as_two(terms: Any, bags: Bags, rarity: np.ndarray, starts: np.ndarray, side: np.ndarray) -> None:
+    """Try clusters, the records of which are side by side, as two."""
+    for c in range(starts.shape[0] - 1):
+        _as_two(terms, bags, rarity, starts[c], side[starts[c] : starts[c + 1]])
 
 
 @kernel
@@ -109,14 +186,23 @@ def _adds_all(terms: Any, one: np.ndarray, other: np.ndarray, tokens: int, types
 
 @entry
 def weigh_strangers(
-    terms: Any, bags: Bags, side: int, known: np.ndarray, index: Index, slots: np.ndarray, out: np.ndarray
+    terms: Any,
+    bags: Bags,
+    first: int,
+    side: np.ndarray,
+    known: np.ndarray,
+    index: Index,
+    slots: np.ndarray,
+    out: np.ndarray,
 ) -> float:
-    """What a side loses as one with each slot; with the other side, which is returned."""
-    one, totals, count = bags.held[side], bags.totals[1 - side], bags.having
+    """What the smaller side loses as one with each slot; with the larger, which is returned."""
+    _divide(terms, bags, first, side, 0)
+    small = 1 if bags.totals[1, RECORDS] < bags.totals[0, RECORDS] else 0
+    one, totals, count = bags.held[small], bags.totals[1 - small], bags.having
     alone = log_h(terms, one)
     for j in range(slots.shape[0]):
         for w in range(one.shape[0]):
             count[w] = count_of(index, known[w], slots[j]) if one[w] > 0 else 0
         out[j] = alone - _adds_all(terms, one, count, index.tokens[slots[j]], index.types[slots[j]])
     count[:] = 0
-    return alone - _adds_all(terms, one, bags.held[1 - side], totals[TOKENS], totals[TYPES])
+    return alone - _adds_all(terms, one, bags.held[1 - small], totals[TOKENS], totals[TYPES])

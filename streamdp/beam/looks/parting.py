@@ -16,13 +16,14 @@ import numpy as np
 
 from streamdp.beam.clusters.index import Index
 from streamdp.beam.data.state import REVIEW_EVERY
-from streamdp.beam.looks.dividing import RECORDS, Bags, divide, weigh_strangers
+from streamdp.beam.looks.dividing import PART, Bags, divide, try_as_two, weigh_strangers
 from streamdp.beam.looks.moves import Moves, head_by_label, is_full
 from streamdp.beam.looks.rearrange import tidy
 from streamdp.beam.looks.review import NONE, Due, by_label, doubled, gather_recent, labels_of, slots_of
 from streamdp.beam.looks.uniting import ratios_of_unions
 from streamdp.beam.search import BeamSearch
 from streamdp.encode.batch import Batch, Labelled
+from streamdp.kernels.rows import made
 from streamdp.likelihoods import WordFamily
 
 PART_EVERY = 2 * REVIEW_EVERY
@@ -33,18 +34,6 @@ LEAST = 32
 
 MOST = 256
 """Records by which the parts are found, the latest; the others then go where they fit."""
-
-PART = 8
-"""Records of the smaller part, at least."""
-
-WORDS = 2
-"""Words that are tried as what tells the parts apart."""
-
-SWEEPS = 2
-"""How often each record is put where it fits better."""
-
-LEAST_SHARE = 0.1
-"""Of the records, with such a word and without, at least."""
 
 UNLIKE = 0.6
 """What one part loses by being one with the other, in what it would lose with a stranger, at least."""
@@ -74,42 +63,23 @@ class Few:
             by_word[n] = room
             wide = np.append(base, np.full(room, base.min()))
         self.terms = family.set_terms(by_word, by_record, wide)
-        sides = np.zeros((2, n), np.int64), np.zeros((2, 3), np.int64)
-        self._rarity = -np.log(base)
-        self.bags = Bags(batch.offsets, words, batch.counts, *sides, np.zeros(n, np.int64))
+        self._rarity, sizes = -np.log(base), {"records": batch.size, "words": n}
+        self.bags = made(Bags, sizes, offsets=batch.offsets, words=words, counts=batch.counts)
 
-    def divide(self, first: int, side: np.ndarray, sweeps: int) -> float:
-        """Put records from one on where they fit better, in place; log H with the prior's part."""
-        return divide(self.terms, self.bags, first, side, sweeps)
+    def divide(self, side: np.ndarray, sweeps: int) -> float:
+        """Put all records where they fit better, in place; log H with the prior's part."""
+        return divide(self.terms, self.bags, side, sweeps)
 
-    def as_two(self, first: int, n: int) -> np.ndarray | None:
-        """A side of each of n records from one on, of one cluster; None where it is one rather."""
-        offsets = self.bags.offsets[first : first + n + 1]
-        words, best = self.bags.words[offsets[0] : offsets[-1]], None
-        top = self.divide(first, np.zeros(n, np.int64), 0)
-        for word in self._telling(words, n):
-            has = np.searchsorted(offsets, offsets[0] + np.flatnonzero(words == word), side="right") - 1
-            side = np.isin(np.arange(n), has).astype(np.int64)
-            joint = self.divide(first, side, SWEEPS)
-            if joint > top and self.bags.totals[:, RECORDS].min() >= PART:
-                top, best = joint, side
-        return best
-
-    def _telling(self, words: np.ndarray, n: int) -> np.ndarray:
-        """The words that tell n records apart best, of all their words."""
-        having, first = np.bincount(words, minlength=len(self.known)), np.full(len(self.known), len(words))
-        np.minimum.at(first, words, np.arange(len(words)))
-        found = np.flatnonzero(np.minimum(having, n - having) >= LEAST_SHARE * n)
-        k = having[found]
-        worth = (np.log(k / len(words)) + self._rarity[found]) * k * (n - k)
-        found, worth = found[worth > 0.0], worth[worth > 0.0]
-        return np.asarray(found[np.lexsort((first[found], -worth))[:WORDS]])
+    def as_two(self, starts: np.ndarray) -> np.ndarray:
+        """A side of each record of clusters that begin at these; -1 where a cluster is one rather."""
+        side = np.zeros(starts[-1], np.int64)
+        try_as_two(self.terms, self.bags, self._rarity, starts, side)
+        return side
 
     def unlike(self, first: int, side: np.ndarray, index: Index, slots: np.ndarray) -> float:
         """What the smaller side loses as one with the larger, in what it would with the median slot."""
-        self.divide(first, side, 0)
-        small, losses = int(np.argmin(self.bags.totals[:, RECORDS])), np.zeros(len(slots))
-        own = weigh_strangers(self.terms, self.bags, small, self.known, index, slots, losses)
+        losses = np.zeros(len(slots))
+        own = weigh_strangers(self.terms, self.bags, first, side, self.known, index, slots, losses)
         usual = median(losses.tolist())
         return own / usual if usual > 0.0 else 0.0
 
@@ -137,9 +107,9 @@ def part(search: BeamSearch, held: Labelled, before: np.ndarray, due: Due) -> It
     starts, index = np.cumsum([0, *map(len, latest)]), search.words.inverted
     room = int(max(index.tokens[others].max(), index.types[others].max()))
     few = Few(search, batch, room)
-    for places, first, n in zip(tried, starts.tolist(), map(len, latest), strict=False):
-        side = few.as_two(first, n)
-        if side is None:
+    sides = np.split(few.as_two(starts), starts[1:-1])
+    for places, first, side in zip(tried, starts.tolist(), sides, strict=False):
+        if side[0] < 0:
             continue
         strangers = _of_size(search, others[others != slots[places[0]]], int(np.bincount(side).max()))
         if few.unlike(first, side, search.words.inverted, strangers) < UNLIKE:
@@ -174,8 +144,8 @@ def _moves(search: BeamSearch, held: Labelled, places: np.ndarray, side: np.ndar
     """How a cluster is parted, its latest records on these sides; None where it is better whole."""
     few = Few(search, held.batch.take(places))
     side = np.append(np.full(len(places) - len(side), -1, np.int64), side)
-    two = few.divide(0, side, 1 if (side < 0).any() else 0)
-    one = few.divide(0, np.zeros(len(side), np.int64), 0)
+    two = few.divide(side, 1 if (side < 0).any() else 0)
+    one = few.divide(np.zeros(len(side), np.int64), 0)
     seqs = held.first + places[side != side[0]]
     if two <= one or not PART <= len(seqs) <= len(side) - PART or is_full(search):
         return None
