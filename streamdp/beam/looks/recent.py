@@ -180,17 +180,11 @@ def may_leave(recent: Recent, m: int) -> bool:
 
 
 @generic
-def ratio_of_staying(prior: Any, state: State, recent: Recent, m: int) -> float:
-    """log of p(z) over that with the record in a cluster of its own; it is not its cluster's founder.
-
-    The size of the slot does not count it, here and in :func:`ratio_of_joining`.
-    """
-    raise NotImplementedError
-
-
-@generic
 def ratio_of_joining(prior: Any, state: State, recent: Recent, m: int, slot: int) -> float:
-    """log of p(z) with the record in another cluster over that with it in one of its own."""
+    """log of p(z) with the record in a cluster, or still in its own, over that with it in a new one.
+
+    The size of its own slot does not count it; it is not the founder there.
+    """
     raise NotImplementedError
 
 
@@ -204,12 +198,6 @@ def ratio_of_union(prior: Any, state: State, recent: Recent, small: int, large: 
 def _clusters_without(prior: Any, state: State, alone: bool) -> float:
     founded = state.beam.founded[state.beam.counters.head]
     return np.float64(founded - 1 if alone else founded)
-
-
-@ratio_of_staying.otherwise
-def _stay_by_size(prior: Any, state: State, recent: Recent, m: int) -> float:
-    left = np.float64(state.pool.slots[recent.slot[m]].size)
-    return math.log(join_weight(prior, left) / found_weight(prior, _clusters_without(prior, state, False)))
 
 
 @ratio_of_joining.otherwise
@@ -237,8 +225,8 @@ def _times(total: float, product: float, factor: float) -> tuple[float, float]:
     return total + math.log(product), 1.0
 
 
-@ratio_of_staying.of(DistanceDependentTerms)
-def _stay_by_distance(prior: DistanceDependentTerms, state: State, recent: Recent, m: int) -> float:
+@kernel
+def _stay_by_distance(prior: DistanceDependentTerms, recent: Recent, m: int) -> float:
     here, later = recent.position[m], recent.next[m]
     weight, total, product = max(recent.weight[m], LEAST_WEIGHT), 0.0, 1.0
     while later >= 0:
@@ -254,6 +242,8 @@ def _stay_by_distance(prior: DistanceDependentTerms, state: State, recent: Recen
 def _join_by_distance(
     prior: DistanceDependentTerms, state: State, recent: Recent, m: int, slot: int
 ) -> float:
+    if slot == recent.slot[m]:
+        return _stay_by_distance(prior, recent, m)
     here, total, product, p = recent.position[m], 0.0, 1.0, recent.tail[slot]
     whole = state.pool.slots[slot].size == recent.held[slot]
     while p > m:

@@ -37,7 +37,6 @@ from streamdp.beam.looks.recent import (
     link,
     may_leave,
     ratio_of_joining,
-    ratio_of_staying,
     ratio_of_union,
     unlink,
     weigh_list,
@@ -109,7 +108,7 @@ def _look_at_record(look: Look, record: Incoming) -> bool:
     own = math.log(scores.counters.new_value) if scores.counters.new_value > 0.0 else -np.inf
     if not alone:
         value = value_of(state.clusters.bag, scores, slot)
-        stays = ratio_of_staying(model.prior, state, recent, m) if value > 0.0 else 0.0
+        stays = ratio_of_joining(model.prior, state, recent, m, slot) if value > 0.0 else 0.0
         own = math.log(value) + stays if value > 0.0 else -np.inf
     find_places(state, scores, places, slot, 1)
     into, gain, share = _best_place(look, own, slot, m)

@@ -14,7 +14,6 @@ from streamdp.beam.looks.recent import (
     link,
     may_leave,
     ratio_of_joining,
-    ratio_of_staying,
     ratio_of_union,
     unlink,
     weigh_list,
@@ -233,7 +232,7 @@ def settle_records(
         slots[slot].size -= 1
         remove(family, block[slot], x, apart)
         settle(family, block[slot])
-        stays = ratio_of_staying(prior, state, recent, m)
+        stays = ratio_of_joining(prior, state, recent, m, slot)
         here = predictive(family, block[slot], x, apart) + stays
         best, into, ratio, total = here, slot, stays, 1.0
         for p in range(near.shape[1]):
