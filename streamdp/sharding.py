@@ -129,10 +129,9 @@ def merge_settings(settings: Settings) -> Settings:
 class _Joining(BeamStream):
     """A stream of records whose parts are known: ``lasts`` is the number of the last record of each."""
 
-    most_records = sys.maxsize  # two parts of one topic may both be large
-
     def __init__(self, *given: Any, **modes: Any) -> None:
         super().__init__(*given, **modes)
+        self._looks.most_records = sys.maxsize  # two parts of one topic may both be large
         self.retained.most_bytes = (
             1 << 62
         )  # where a part goes depends on the latest ``retain``, in any batches

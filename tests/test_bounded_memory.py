@@ -295,7 +295,6 @@ def test_what_is_retained_is_what_fits_of_the_newest(asked: float) -> None:
                 assert found.labels.tolist() == list(range(found.first, first))
                 assert (8 * np.diff(found.batch.offsets) + 32).tolist() == sizes[found.first : first].tolist()
             assert held.held == expected
-            assert held.latest_labels(5) == list(range(first - min(expected, 5), first))
 
 
 def test_a_warm_up_ends_where_it_is_too_much() -> None:

@@ -196,7 +196,7 @@ def described(
     clusters: Sequence[ClusterSummary], retained: Retained, samples: Samples, *, dated: bool
 ) -> list[ClusterSummary]:
     """The same with what the latest records say of them; ``dated`` says whether any record had a time."""
-    labels = retained.latest_labels(2 * LATELY)
+    labels = retained.newest()[0][-2 * LATELY :].tolist()
     recent, before = Counter(labels[-LATELY:]), Counter(labels[:-LATELY])
     no_times: dict[str, Any] = {} if dated else {"first_time": None, "last_time": None}
     return [

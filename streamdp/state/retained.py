@@ -121,12 +121,6 @@ class Retained:
     def _labels(self) -> np.ndarray:
         return self._ledger.labels(self._first, self._first + self.held)
 
-    def latest_labels(self, count: int) -> list[int]:
-        """The newest labels of the last ``count`` records (of those that are held), oldest first."""
-        seq = self._ledger.seq
-        found: list[int] = self._ledger.labels(seq - min(count, self.held), seq).tolist()
-        return found
-
     def hold(self, first: int, batch: Batch) -> None:
         """Hold these records, and no others."""
         self._columns, self._first = batch, first

@@ -12,7 +12,6 @@ from streamdp.answers.announcer import Announcer
 from streamdp.answers.describe import Candidate, Census
 from streamdp.beam.data.state import REVIEW_EVERY, Output
 from streamdp.beam.facts import facts_of
-from streamdp.beam.looks.review import MOST_RECORDS
 from streamdp.beam.search import NO_FOUNDERS, BeamSearch
 from streamdp.encode.batch import Labelled
 from streamdp.encode.encoders import Encoded, Encoder
@@ -51,15 +50,13 @@ class BeamStream(Stream):
         Answer each record once, when its assignment is final.
     """
 
-    most_records = MOST_RECORDS  # of a cluster that second looks may make part of another
-
     def __init__(self, blueprint: Blueprint, order: ReorderBuffer, *, final_only: bool) -> None:
         blueprint.check()
         settings = blueprint.settings
         linked = by_distance(blueprint.prior_for(sparse=True)) is not None
         super().__init__(settings, order, Announcer(settings, final_only=final_only, linked=linked))
         self.intake = Intake(blueprint)
-        self._looks = Looks(settings, self.announcer, self.corrections, self.most_records)
+        self._looks = Looks(settings, self.announcer, self.corrections)
 
     @property
     def kind(self) -> Kind | None:

@@ -220,10 +220,6 @@ class Corrections(msgspec.Struct, dict=True):
                 found.update(*(side.where() for side in held.sides))
         return np.array(sorted(found), np.int64)
 
-    def stays(self) -> tuple[np.ndarray, np.ndarray]:
-        """What looks back leave alone: :meth:`fixed` and :meth:`whole`."""
-        return self.fixed(), self.whole()
-
     def check(self, seq: int, minted: int) -> None:
         """See that constraints are on a stream of so many records and labels. Raises UnsoundError."""
         within(self.blank.seqs, 0, seq, "a blank record")

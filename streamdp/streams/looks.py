@@ -44,19 +44,11 @@ class Looks:
         Its open answers, and the latest records.
     corrections
         Say what stays where it is.
-    most_records
-        Of a cluster that second looks may make part of another.
     """
 
-    def __init__(
-        self,
-        settings: Settings,
-        announcer: Announcer,
-        corrections: Corrections,
-        most_records: int = MOST_RECORDS,
-    ) -> None:
+    def __init__(self, settings: Settings, announcer: Announcer, corrections: Corrections) -> None:
         self._settings, self._announcer, self.corrections = settings, announcer, corrections
-        self._most_records = most_records
+        self.most_records = MOST_RECORDS
         self._age = 0
         self.began: VectorFamily | None = None
         """The family of vectors as the first records suggested it; None where its parameters stay."""
@@ -122,8 +114,8 @@ class Looks:
                 yield from apply(search, held, moves, with_events=with_events)
 
     def _due(self, search: BeamSearch, seqs: np.ndarray, *, last: bool) -> Due:
-        since = self._announcer.open_from(search.seq)
-        return Due(seqs, self._age, since, self._most_records, last, *self.corrections.stays())
+        since, held = self._announcer.open_from(search.seq), self.corrections
+        return Due(seqs, self._age, since, self.most_records, last, held.fixed(), held.whole())
 
     def learned(self, search: BeamSearch | None) -> dict[str, Any] | None:
         """The parameters of a search's likelihood that follow its clusters, packed; None where none do."""
