@@ -102,7 +102,7 @@ def test_memory_is_bounded_whatever_the_stream_does() -> None:
     assert len(view.records.latest) == shown.LATEST
     assert max(len(record.text) for record in view.records.latest) <= 300
     assert len(view.lives._lives) == shown.LIVES
-    assert max(len(e.name) for e in view.lives.latest) <= 60
+    assert max(len(e.name) for e in view.lives.latest) <= 120
     assert len(view._labels) <= 100_000
     view._sum_up()
     assert len(view.table._novelty) == table.DESCRIBED

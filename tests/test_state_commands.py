@@ -16,8 +16,15 @@ from streamdp._version import __version__
 from streamdp.engine import Engine
 from streamdp.settings.load import stored_settings
 from streamdp.state import stamp
-from streamdp.state.kept import keep_of_another_release
-from streamdp.state.snapshot import Header, StateFolder, newest, pack, read, snapshots
+from streamdp.state.snapshot import (
+    Header,
+    StateFolder,
+    keep_of_another_release,
+    newest,
+    pack,
+    read,
+    snapshots,
+)
 from streamdp.state.stamp import FORMAT
 
 RUN = ("consume", "in.jsonl", "--output", "out", "--state", "st")

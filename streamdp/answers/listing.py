@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from html import escape
 from typing import SupportsIndex, overload
 
-from streamdp.records import ClusterSummary
+from streamdp.records import ClusterSummary, Event
 
 
 def paragraph(text: str) -> str:
@@ -55,13 +55,18 @@ SHOWN = 20
 COLUMNS = ("cluster", "size", "first", "last", "about")
 
 
-def about(cluster: ClusterSummary, most: int = 6) -> str:
-    """What a cluster is about: its template, its top words, or where it lies."""
+def about(cluster: ClusterSummary | Event, most: int = 6) -> str:
+    """What a cluster is about, or that of an event: its template, its top words, or where it lies."""
     if isinstance(cluster.template, str):
         return cluster.template
     if cluster.words is not None:
         return " ".join(word for word, _ in cluster.words[:most])
-    return " ".join(f"{value:.3g}" for value in (cluster.mean or [])[:most])
+    return numbers(cluster.mean or [], most)
+
+
+def numbers(values: Sequence[float], most: int) -> str:
+    """The first numbers of a vector."""
+    return " ".join(f"{value:.3g}" for value in values[:most])
 
 
 def rows(clusters: Sequence[ClusterSummary]) -> list[tuple[str, ...]]:

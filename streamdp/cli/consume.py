@@ -42,8 +42,14 @@ from streamdp.settings.alerts import Alerting
 from streamdp.settings.io_options import NOWHERE, Input, Outputs, Serving
 from streamdp.settings.schema import Classes
 from streamdp.state.erasing import ErasedFile
-from streamdp.state.kept import keep_of_another_release
-from streamdp.state.snapshot import Header, Hold, SnapshotError, StateFolder, newest_taken
+from streamdp.state.snapshot import (
+    Header,
+    Hold,
+    SnapshotError,
+    StateFolder,
+    keep_of_another_release,
+    newest_taken,
+)
 
 BATCH, MOST, QUICK = 1_000, 4_000, 0.1
 """Records of a batch, at first and at most: twice as many as before where those took so few seconds."""

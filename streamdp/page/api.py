@@ -32,9 +32,10 @@ from streamdp.page.errors import (
 from streamdp.page.guard import Allowance
 from streamdp.page.hub import BusyError, FullError, Hub, Questions
 from streamdp.page.past import Further
-from streamdp.page.table import Sort, short
+from streamdp.page.table import Sort
 from streamdp.page.view import View
 from streamdp.records import Reject
+from streamdp.story.titles import short
 
 SHOWN = 50
 """Clusters in the table of the page without scripts."""

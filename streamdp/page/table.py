@@ -10,25 +10,15 @@ import msgspec
 import numpy as np
 
 from streamdp.answers.describe import Census, census_of_all, known_time
+from streamdp.answers.listing import numbers
 from streamdp.ledger.samples import text_of
 from streamdp.records import ClusterSummary, Record
 from streamdp.story.clock import NOTHING, Figures
-from streamdp.story.titles import unique
-
-NAME = 3
-"""Words of a cluster's name."""
-
-LONGEST = 60
-"""Characters of a word or a name."""
+from streamdp.story.gather import called
+from streamdp.story.titles import short, unique
 
 NUMBERS = 8
 """Of a vector, so many are shown."""
-
-
-def short(text: str, most: int = LONGEST) -> str:
-    """A text in one line of bounded length."""
-    line = " ".join(text[: 4 * most].split())
-    return line if len(line) <= most else line[: most - 1].rstrip() + "…"
 
 
 def beginning_of(record: Record, texts: Sequence[str] = ()) -> str:
@@ -36,27 +26,7 @@ def beginning_of(record: Record, texts: Sequence[str] = ()) -> str:
     found, value = text_of(record, texts), record.value
     if found or not isinstance(value, list):
         return found
-    return _numbers(value, NUMBERS) + (" …" if len(value) > NUMBERS else "")
-
-
-def _numbers(values: Sequence[float], most: int) -> str:
-    return " ".join(f"{value:.3g}" for value in values[:most])
-
-
-def name_of(
-    cluster: int,
-    words: Sequence[tuple[str, int]] | None,
-    template: object = None,
-    mean: Sequence[float] | None = None,
-) -> str:
-    """What a cluster is called: its template, its top words, where it lies, else its number."""
-    if isinstance(template, str):
-        return short(template, 300)
-    if words:
-        return short(" ".join(short(word, 24) for word, _ in words[:NAME]))
-    if mean:
-        return short(_numbers(mean, NAME))
-    return f"cluster {cluster}" if cluster >= 0 else "a new cluster"
+    return numbers(value, NUMBERS) + (" …" if len(value) > NUMBERS else "")
 
 
 Sort = Literal["size", "now", "trend", "age", "novelty", "last", "cluster", "name"]
@@ -99,7 +69,7 @@ def about_of(cluster: ClusterSummary) -> About:
     mean = None if cluster.mean is None else [round(value, 6) for value in cluster.mean[:16]]
     samples = [short(text, 200) for text in cluster.samples]
     text = " ".join([template or "", *(word for word, _ in words), *samples])
-    name = name_of(cluster.cluster, words, template, mean)
+    name = called(cluster)
     return About(
         cluster.size, name, words, samples, f"{cluster.cluster} {text[:SEARCHED]}".lower(), template, mean
     )
@@ -189,7 +159,7 @@ class Table:
         if (title := self._titles.get(label)) is not None:
             return title
         held = self.about.get(label)
-        return self._called.get(label) or name_of(label, None) if held is None else held.name
+        return self._called.get(label, f"cluster {label}") if held is None else held.name
 
     def renamed(self, labels: Iterable[int]) -> dict[int, str]:
         """Names of clusters that pages were sent under others, the latest; these are sent now."""

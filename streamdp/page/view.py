@@ -18,14 +18,15 @@ from streamdp.engine import Engine
 from streamdp.page.figures import counted, levels_of, of_kind, rounded, waits
 from streamdp.page.graph import Graph
 from streamdp.page.shown import Happening, Lives, Shown, ShownRecords
-from streamdp.page.table import Sort, Table, beginning_of, name_of, short
+from streamdp.page.table import Sort, Table, beginning_of
 from streamdp.records import GAP, POSITION, SMALL, AnswerRows, Answers
 from streamdp.records.answer_rows import answer_rows
 from streamdp.records.columns import NOTHING, Columns
 from streamdp.reports.store import PagedStore
 from streamdp.story.clock import Clock
-from streamdp.story.gather import figures_of
+from streamdp.story.gather import called, figures_of
 from streamdp.story.story import noun_of
+from streamdp.story.titles import short
 
 WHOLE = 1000
 """Between two ticks so many records are taken whole, by the batch."""
@@ -142,7 +143,7 @@ class View:
             if len(first) < len(lines):
                 self._revise(lines.revised())
             for event in answers.events:
-                name = name_of(event.cluster, event.words, event.template, event.mean)
+                name = called(event)
                 self.table.call(event.cluster, name)
                 if event.title:
                     name = event.title

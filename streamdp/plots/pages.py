@@ -29,7 +29,7 @@ MOST_SIMILAR = 2_000
 
 def names_of(clusters: Iterable[ClusterSummary], events: Iterable[Event] = ()) -> dict[int, str]:
     """What clusters are about by their top words: as a state has them, else the newest event."""
-    names = {e.cluster: " ".join(word for word, _ in e.words[:4]) for e in events if e.words}
+    names = {e.cluster: about(e, 4) for e in events if e.words}
     return names | {c.cluster: about(c, 4) for c in clusters if c.words}
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from streamdp.answers.listing import about
 from streamdp.ledger.samples import text_of_kept
-from streamdp.records import Assignment, ClusterSummary, Kind
+from streamdp.records import Assignment, ClusterSummary, Event, Kind
 from streamdp.settings import Settings
 from streamdp.story.clock import NOTHING, Clock, Figures
 from streamdp.story.story import Story, StoryRecord, trend_of
@@ -71,11 +71,11 @@ def stories_of(
     return [_story(c, titles[c.cluster], known, related, clock, closed) for c in clusters]
 
 
-def called(cluster: ClusterSummary) -> str:
+def called(cluster: ClusterSummary | Event) -> str:
     """What a cluster without a title is called: its template, its most typical sample, what it is about."""
     if isinstance(cluster.template, str):
         return short(cluster.template, 300)
-    if cluster.samples:
+    if isinstance(cluster, ClusterSummary) and cluster.samples:
         return short(cluster.samples[len(cluster.samples) // 2])
     return short(about(cluster)) or f"cluster {cluster.cluster}"
 

@@ -16,16 +16,19 @@ from streamdp.answers.announcer import Announcer
 from streamdp.answers.assignments import assignments
 from streamdp.answers.describe import Candidate, Census, census_of_all
 from streamdp.answers.rates import SECONDS, Rates
+from streamdp.beam.data.state import ANSWER
 from streamdp.encode.batch import Batch
 from streamdp.encode.order import ReorderBuffer, refuse
 from streamdp.kernels.packed import as_type, pack_all, unpack_all
+from streamdp.kernels.rows import new_rows
 from streamdp.kernels.sound import require
 from streamdp.ledger.lines import as_template, as_values
+from streamdp.lines.automaton import MASKED
 from streamdp.lines.closed_places import Rule
 from streamdp.lines.facts import facts_of, state_of
 from streamdp.lines.forgotten import forget
 from streamdp.lines.holes import Past, past_of
-from streamdp.lines.shown import filled
+from streamdp.lines.shown import filled, founders, holes
 from streamdp.lines.state import roots
 from streamdp.lines.stream import LineStream, Stretch
 from streamdp.lines.values import NO_LEVELS, Levels
@@ -38,9 +41,45 @@ from streamdp.state.sound import check_labelled
 from streamdp.streams.corrections import refused
 from streamdp.streams.intake import left_of
 from streamdp.streams.readings import Readings, alive, label_of
-from streamdp.streams.rules import rule_of
 from streamdp.streams.stream import Stream
-from streamdp.streams.telling import Telling
+
+TOLD = ("label", "founded", "probability", "new_probability", "log_predictive")
+"""What is said of a line, of a row of its answer."""
+
+
+class _Telling:
+    """Answers to the records of a batch, numbered from ``first``, in order; they go to ``lines``."""
+
+    def __init__(self, announcer: Announcer, records: Columns, first: int, lines: Lines) -> None:
+        self._announcer, self.records, self.lines = announcer, records, lines
+        self.answered = 0
+        """Records that have an answer, which may wait still."""
+        self._told = 0
+        self._rows, self._sizes = new_rows(len(records), ANSWER, link=-1), np.zeros(len(records), np.int64)
+        self._rows["decided"] = np.arange(first, first + len(records))
+        self._templates: list[bytes] = []
+        self._values: list[bytes] = []
+
+    def add(
+        self, rows: np.ndarray, sizes: np.ndarray, templates: Sequence[bytes], values: Sequence[bytes]
+    ) -> None:
+        """Answer the next texts, each with its template, and the values of its holes where they are shown."""
+        stretch = slice(self.answered, self.answered + len(rows))
+        for name in TOLD:
+            self._rows[name][stretch] = rows[name]
+        self._sizes[stretch] = sizes
+        self._templates += templates
+        self._values += values
+        self.answered = stretch.stop
+
+    def finish(self) -> None:
+        """Tell what waits."""
+        if not self._templates:
+            return
+        stretch = slice(self._told, self.answered)
+        texts, shown = self.records[stretch], (self._templates, self._values)
+        self._announcer.announce(self._rows[stretch], self._sizes[stretch], texts, self.lines, shown=shown)
+        self._told, self._templates, self._values = self.answered, [], []
 
 
 class TemplateStream(Stream):
@@ -92,7 +131,7 @@ class TemplateStream(Stream):
         lines, events = answers.lines, answers.events if self.with_events else None
         first, offsets = self.seq, np.zeros(len(records) + 1, np.int64)
         self.retained.append(first, Batch(offsets, times=times))
-        telling = Telling(self.announcer, records, first, lines)
+        telling = _Telling(self.announcer, records, first, lines)
         done, dated = 0, records.time(0) is not None
         levels = _levels_of(records) if "level" in self.settings.kept else NO_LEVELS
         for part in self.lines.take_bytes(*written, times, levels, dated=dated):
@@ -188,7 +227,7 @@ class TemplateStream(Stream):
             return self.readings.own_template, rows["cluster"].tolist()
         return self.readings.template, rows["label"].tolist()
 
-    def _tell(self, telling: Telling, part: Stretch, start: int, stop: int) -> None:
+    def _tell(self, telling: _Telling, part: Stretch, start: int, stop: int) -> None:
         """Answer some lines of a stretch with their templates as they are now."""
         if start == stop:
             return
@@ -248,14 +287,25 @@ class TemplateStream(Stream):
             self._one_label(younger, older, self.seq - 1, time, answers.lines, said)
 
     def _rule_of(self, correction: Correction) -> Rule:
-        """What a correction closes. Raises CorrectionError."""
-        (label,), nth = correction.stories, correction.hole or 0
+        """What closes a hole of a template as it reads now, for a value or all. Raises CorrectionError."""
+        (label,), nth, value = correction.stories, correction.hole or 0, correction.value
         if not nth:
             raise refused(f"split a template by a value: split {label} hole 2 VALUE, or close {label} hole 2")
-        try:
-            return rule_of(self.lines.state, label, nth, correction.value, self.corrections.rules)
-        except ValueError as error:
-            raise refused(str(error)) from None
+        tokens, are_holes = founders(self.lines.state, label), holes(self.lines.state, label)
+        places = [
+            place
+            for place, (token, hole) in enumerate(zip(tokens, are_holes, strict=True))
+            if hole or (hole is False and any(byte == 48 or byte >= MASKED for byte in token))
+        ]
+        """Of its holes, in their order: of tokens, or of what is folded in one."""
+        if nth > len(places):
+            raise refused(f"template {label} has {len(places)} holes that can be closed, and no hole {nth}")
+        own = [None if hole else token for token, hole in zip(tokens, are_holes, strict=True)]
+        made = Rule(tuple(own), places[nth - 1], None if value is None else value.encode())
+        for number, rule in self.corrections.rules.items():
+            if rule == made:
+                raise refused(f"that is so already (correction {number})")
+        return made
 
     def lift(self, correction: Correction) -> None:
         """Lines go where they went before it; those of templates that are merged only if both live."""
