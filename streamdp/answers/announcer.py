@@ -83,29 +83,14 @@ class Announcer:
         return self._revised
 
     @property
-    def open_for(self) -> int:
-        """For how many records an assignment may still be revised, decided as it is."""
-        return self.ledger.modes.open_for
-
-    @property
     def undecided(self) -> dict[int, Assignment]:
         """The newest answers that may still change, by the numbers of their records."""
         return {answer.seq: answer for answer in self.ledger.open_answers()}
 
-    @property
-    def final(self) -> int:
-        """Answers up to this one are reported as final, or will be where each is announced once."""
-        return self.ledger.final
-
-    @property
-    def closed(self) -> tuple[int, int]:
-        """How many answers were final early, for having been too many bytes, and the last of them."""
-        return self.ledger.closed
-
     def counters(self) -> dict[str, int]:
         """Counts for metrics and summaries."""
-        held = self.retained
-        return {"retained": held.held, "retained_short": int(held.short), "final_early": self.closed[0]}
+        held, (early, _) = self.retained, self.ledger.closed
+        return {"retained": held.held, "retained_short": int(held.short), "final_early": early}
 
     def open_from(self, seq: int) -> int:
         """The first record whose answer may still change, of a stream of ``seq`` records."""
@@ -206,6 +191,6 @@ class Announcer:
         """The stream has ended with record ``last``: everything is final now."""
         if self.final_only:
             lines.extend(self.ledger.open_answers())
-        elif last > self.final:
+        elif last > self.ledger.final:
             lines.append(Final(last))
         self.ledger.finish(last)

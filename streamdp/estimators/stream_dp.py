@@ -188,21 +188,21 @@ class StreamDP(OneThreadAtATime, Clusterer, but=HOT):
         """
         with self._lock:
             self._learn(x, t)
-            if self._above.wanted:
-                self._above.look(self.engine)
 
     def learn_predict_one(self, x: Value, t: float | None = None) -> int | None:
         """Let a record join; the label that it was given."""
         with self._lock:
             found = self._learn(x, t)
-            label = _label_of(found) if isinstance(found, Answers) else found
-            if not self._above.wanted:
-                return label
-            self._above.look(self.engine)
-            return self._above.of(label)
+            return self._above.of(_label_of(found) if isinstance(found, Answers) else found)
 
     def _learn(self, x: Value, t: float | None) -> Answers | int | None:
         """Let a record join; its label, or the answers that have it."""
+        found = self._join(x, t)
+        if self._above.wanted:
+            self._above.look(self.engine)
+        return found
+
+    def _join(self, x: Value, t: float | None) -> Answers | int | None:
         if self.time is not None and isinstance(x, Mapping):
             given: Any = x.get(self.time, t)
             t, x = given, self._without_time(x)

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, overload
 import msgspec
 import numpy as np
 
-from streamdp.records import Position, Record, Reject
+from streamdp.records import Record, Reject
 from streamdp.records.raw_batch import RawBatch
 
 LARGEST = 8e9
@@ -60,13 +60,13 @@ FEW = 16
 class Columns(Sequence[Record]):
     """Records side by side, and what was refused among them.
 
-    They are all texts, or all vectors (or features) of one form, or of several kinds: then ``mixed`` is true,
-    and what they hold is in ``objects`` alone. What lines have of objects is made where somebody asks for it.
+    They are all texts, or all vectors (or features) of one form, or of several kinds: then what they hold is
+    in ``objects`` alone. What lines have of objects is made where somebody asks for it.
 
     Parameters
     ----------
     values, given
-        What was read of them. No values: they are mixed; nothing given: that of the objects.
+        What was read of them. No values: they are of several kinds; nothing given: that of the objects.
     raws
         The events that they were, and ``numbers`` which of these, shape (n,).
     keep
@@ -149,11 +149,6 @@ class Columns(Sequence[Record]):
 
     def __bool__(self) -> bool:
         return self.came > 0
-
-    @property
-    def mixed(self) -> bool:
-        """Whether they are of several kinds."""
-        return self.values is None
 
     @property
     def are_texts(self) -> bool:
@@ -266,12 +261,6 @@ class Columns(Sequence[Record]):
         if self.objects is not None:
             return [_encode(record.position) for record in self.objects]
         return self.source.positions(self.numbers.tolist())
-
-    def position(self, i: int) -> Position:
-        """Where one of them stands in its source."""
-        return (
-            self.source.position(int(self.numbers[i])) if self.objects is None else self.objects[i].position
-        )
 
     def time(self, i: int) -> float | None:
         """The time of one of them."""

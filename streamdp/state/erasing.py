@@ -121,7 +121,7 @@ def _reject(position: dict[str, object]) -> Reject:
 def _refused(texts: Columns, gone: Sequence[int]) -> Columns:
     """Records, of which those of some numbers are refused."""
     kept = np.delete(np.arange(len(texts)), gone)
-    own = [(i, _reject(texts.position(i))) for i in gone]
+    own = [(i, _reject(texts[i].position)) for i in gone]
     refused = sorted([*texts.refused, *own], key=lambda pair: pair[0])
     left = texts.take(kept)
     left.refused = [(int(np.searchsorted(kept, at)), reject) for at, reject in refused]

@@ -300,7 +300,7 @@ class BeamStream(Stream):
         found = super().levels()
         if self.search is not None:
             seq, pool = self.search.seq, self.search.state.pool.counters
-            found |= {"stream_records": seq, "final_lag": seq - 1 - self.announcer.final}
+            found |= {"stream_records": seq, "final_lag": seq - 1 - self.announcer.ledger.final}
             found["agreement"] = 1.0 - pool.contested / max(pool.used, 1)
         return found
 
@@ -375,7 +375,7 @@ class BeamStream(Stream):
             search.ensure_words(encoder.vocabulary.unknown + 1)
         if held is not None:
             check_retained(held, search, encoder)
-        open_for = self.announcer.open_for
+        open_for = self.announcer.ledger.modes.open_for
         through = max(-1, min(search.decided, search.seq - 1 - open_for)) if open_for else search.decided
         self.check_announced(through)
         self._looks.corrections = self.corrections

@@ -454,7 +454,7 @@ class TemplateStream(Stream):
         for cluster in living:
             self.readings.show(self.lines.state, cluster)
         check_labelled(self.retained.collect(), self.seq, len(arrays["clusters"]))
-        self.check_announced(max(-1, self.seq - 1 - self.announcer.open_for))
+        self.check_announced(max(-1, self.seq - 1 - self.announcer.ledger.modes.open_for))
 
 
 def _no_texts(given: Columns) -> list[tuple[int, Reject]]:
