@@ -5,7 +5,6 @@ from __future__ import annotations
 import weakref
 from collections.abc import Sequence
 from itertools import accumulate, chain, repeat
-from typing import NamedTuple
 
 import numpy as np
 
@@ -23,16 +22,6 @@ from streamdp.state.retained import Retained
 
 TOGETHER = 128
 """Records that come one by one and are written down together: alone each takes six times as long."""
-
-
-class _Waiting(NamedTuple):
-    """Records that are answered and not written down yet; who asks for their ``lines`` has that done."""
-
-    rows: bytes
-    sizes: np.ndarray
-    records: Columns
-    revisions: bytes
-    lines: weakref.ref[Lines]
 
 
 class Announcer:
@@ -57,7 +46,7 @@ class Announcer:
         )
         self._retained = Retained(self._ledger, settings.retain, shares.retained)
         self._batches: list[Batch] = []
-        self._waiting: list[_Waiting] = []
+        self._waiting: list[tuple[bytes, np.ndarray, Columns, bytes, weakref.ref[Lines]]] = []
         self._first = self._revised = 0
         self.final_only, self.linked = final_only, linked
         self.passed_by = False
@@ -129,8 +118,7 @@ class Announcer:
             self._write(self.ledger.put(rows, sizes, records, revisions, *shown), [lines])
             return
         lines.ask = self.write
-        given = rows.tobytes(), sizes, records, revisions.tobytes(), weakref.ref(lines)
-        self._waiting.append(_Waiting(*given))
+        self._waiting.append((rows.tobytes(), sizes, records, revisions.tobytes(), weakref.ref(lines)))
         if len(self._waiting) >= TOGETHER:
             self.write()
 

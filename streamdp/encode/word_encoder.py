@@ -71,8 +71,8 @@ class WordEncoder(BagEncoder):
 
     def _add_texts(self, texts: Columns) -> list[tuple[int, Reject]]:
         assert texts.values is not None
-        refused, begin = dict[int, Reject](), texts.begin
-        letters, ends, *_ = texts.values
+        refused: dict[int, Reject] = {}
+        begin, (letters, ends, *_) = texts.begin, texts.values
         said: list[str] = []
         whole = int(ends[-1]) - begin if len(ends) else 0
         if whole > self._sure and np.diff(ends, prepend=begin).max() > self._sure:
@@ -88,7 +88,7 @@ class WordEncoder(BagEncoder):
         for i in empty:
             if i not in refused:
                 refused[i] = _empty(texts[i])
-        return sorted(refused.items())
+        return sorted(refused.items()) if refused else []
 
     def _add_tokens(self, texts: Sequence[str]) -> list[int]:
         """Count the words of texts; which of them have none."""

@@ -102,15 +102,14 @@ class Columns(Sequence[Record]):
         """Columns of records that are objects, and of what was refused."""
         records: list[Record] = []
         refused: list[tuple[int, Reject]] = []
+        names: dict[str, Any] = {}
         for each in given:
-            if each.__class__ is Reject:
+            if isinstance(each, Reject):
                 refused.append((len(records), each))
             else:
-                records.append(each)  # type: ignore[arg-type]
-        names = dict[str, None]()
-        for record in records:
-            if record.keep:
-                names |= record.keep
+                records.append(each)
+                if each.keep:
+                    names |= each.keep
         values = values_of([record.value for record in records])
         return cls(values, None, None, NO_NUMBERS, tuple(names), refused, 0, records)
 
@@ -328,7 +327,7 @@ class Columns(Sequence[Record]):
 
 def values_of(values: Sequence[Any]) -> Values | None:
     """Values of records side by side; None where they are not all texts, or vectors of one form."""
-    n, kinds = len(values), {value.__class__ for value in values}
+    n, kinds = len(values), set(map(type, values))
     if not n or kinds == {str}:
         try:
             letters = [text.encode() for text in values]
