@@ -93,8 +93,9 @@ class VectorEncoder:
         """Append rows if all can be clustered, and say so."""
         if rows.ndim != 2 or rows.shape[1] != self.dimension:
             return False
-        largest = np.abs(rows).max(axis=1, initial=0.0)
-        fine = bool(((largest <= HUGE) & ((largest > 0.0) | (not self.normalise))).all())
+        fine = bool(np.abs(rows).max(initial=0.0) <= HUGE)
+        if self.normalise:
+            fine = fine and bool(rows.any(axis=1).all())
         if fine:
             self.rows.extend(self._made_of(rows))
         return fine
