@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Self
 import msgspec
 import numpy as np
 
-from streamdp.answers.describe import Candidate, Census, described, of_closed
+from streamdp.answers.describe import Candidate, Census, base_of, described, of_closed, tokens_of
 from streamdp.answers.listing import ClusterList
 from streamdp.beam.search import BeamSearch
 from streamdp.encode.batch import Batch, Labelled
@@ -24,6 +24,7 @@ from streamdp.encode.embedding import load_embedding
 from streamdp.encode.encoders import Encoder, order_of, tokenizer_of
 from streamdp.encode.order import Lateness, Ready, ReorderBuffer, placed
 from streamdp.encode.rows import Rows
+from streamdp.encode.word_encoder import WordEncoder
 from streamdp.kernels.packed import as_type, encoded
 from streamdp.kernels.sound import require
 from streamdp.ledger.samples import text_of
@@ -548,11 +549,15 @@ class Engine(OneThreadAtATime, but=("advance", "score", "search")):
 
     def base_of(self, words: Iterable[str]) -> dict[str, float]:
         """Share of each word in the base measure that all clusters have learned; {} where there is none."""
-        return self._stream.base_of(words)
+        search, encoder = self.search, self._stream.encoder
+        if search is None or not isinstance(encoder, WordEncoder):
+            return {}
+        return base_of(search, encoder.vocabulary.ids, words)
 
     def tokens_of(self, label: int) -> int:
         """Words, repetitions counted, of a live cluster of words; 0 for any other."""
-        return self._stream.tokens_of(label)
+        of_texts = isinstance(self._stream.encoder, WordEncoder)
+        return 0 if self.search is None else tokens_of(self.search, label, of_texts=of_texts)
 
     def retained(self) -> Labelled | None:
         """The records that are retained, with their newest labels; None while there is none."""

@@ -54,7 +54,7 @@ def test_what_a_word_adds_is_the_difference_without_it(engine: Engine) -> None:
         assert engine.search is not None
         encoder = engine._stream.encoder.for_scoring()
         encoded(encoder, [headlines(1, 1)[0].__class__(text, {})])
-        logs = engine.search.weigh(encoder.take(np.array([engine._order.latest])), slots)[1][0]
+        logs = engine.search.weigh(encoder.take(np.array([engine._stream.order.latest])), slots)[1][0]
         return float(logs[column] - logs[-1])
 
     for word, nats in best.words:

@@ -16,7 +16,7 @@ from streamdp.cli.recognise import recognised
 from streamdp.cli.status import counted, lateness_line
 from streamdp.encode.category_encoder import CategoryEncoder
 from streamdp.encode.embedding import PACKAGES, names_here
-from streamdp.encode.encoders import Encoder, encode_all, order_of, recognise
+from streamdp.encode.encoders import Encoder, encode_all, order_of
 from streamdp.encode.order import Ready
 from streamdp.encode.vector_encoder import VectorEncoder
 from streamdp.encode.word_encoder import WordEncoder
@@ -120,7 +120,7 @@ def check(settings: Settings, file: str) -> int:
         reader.source.close()
     taken, refused, encoder, late = _try(settings, found)
     if encoder is not None:
-        recognise(encoder, settings)
+        encoder.recognise(settings)
     first = "all" if whole else "the first"
     written = file.rpartition(".")[2].lower() if is_columnar(file) else reader.decoder.format
     _say(f"{file}: {written}, {first} {counted(len(found), 'record')} looked at")

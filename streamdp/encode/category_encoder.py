@@ -9,7 +9,9 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Self, TypeVar
 
+import msgspec
 import numpy as np
+from msgspec.structs import replace
 
 from streamdp.decode.fields import plain_float
 from streamdp.encode.bags import leave_out
@@ -20,10 +22,14 @@ from streamdp.encode.stop_words import mark
 from streamdp.encode.text import Tokenizer, TooManyTokens
 from streamdp.encode.vocabulary import LONGEST, BagEncoder, Vocabulary, short
 from streamdp.kernels.jit import Bound
+from streamdp.kernels.sound import require
 from streamdp.likelihoods.base import Moments
 from streamdp.likelihoods.categorical import RECORD, TEXT
 from streamdp.records import ALL_CATEGORIES, FieldNames, Record, Reject, written
 from streamdp.records.columns import Columns
+from streamdp.settings import Settings
+from streamdp.settings.registry import CATEGORICAL
+from streamdp.settings.schema import AUTO
 
 LEVELS = 4
 """Questions that a number is asked: 2^LEVELS intervals at most."""
@@ -304,6 +310,30 @@ class CategoryEncoder(BagEncoder):
         if batch.vectors is not None:
             parts += batch.vectors.shape[1] * ~np.isnan(batch.vectors[:, 0])
         return parts
+
+    def words_in(self, text: str) -> list[str]:
+        """The words of fields that are written as JSON."""
+        try:
+            fields = msgspec.json.decode(text)
+        except msgspec.DecodeError:
+            return []
+        return [f"{name}={value}" for name, value in fields.items()] if isinstance(fields, dict) else []
+
+    def meant(self, settings: Settings) -> Settings:
+        """The settings with the likelihood of categories, where they leave it open."""
+        return settings if settings.likelihood != AUTO else replace(settings, likelihood=CATEGORICAL)
+
+    def check(self, moments: Moments | None) -> None:
+        """Raise UnsoundError unless it is sound, and goes with the moments of vectors."""
+        super().check(moments)
+        known = self.vocabulary.words
+        require(known[:1] == [EVERY], "records without a word of their own")
+        require(not self.names.texts or known[TEXT] is not None, "texts without a word of their own")
+        require(all(type(name) is str for kind in self.names for name in kind), "a field is no name")
+        if self.cuts is not None:
+            require(self.cuts.keys() == set(self.names.numbers), "intervals of other fields")
+            for found in self.cuts.values():
+                require(sound_cuts(found), "intervals that do not follow each other")
 
     def _unlearning(self) -> Self:
         names, tokenizer = self.names, self.tokenizer

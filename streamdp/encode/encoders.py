@@ -6,13 +6,10 @@ import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-import msgspec
-import numpy as np
-
 from streamdp.decode.decoder import Decoder, Format
 from streamdp.encode.batch import Batch
 from streamdp.encode.beside import Seen
-from streamdp.encode.category_encoder import EVERY, CategoryEncoder, sound_cuts
+from streamdp.encode.category_encoder import CategoryEncoder
 from streamdp.encode.embedded import EmbeddedTexts
 from streamdp.encode.embedding import EmbeddingError, StoredEmbedding, load_embedding
 from streamdp.encode.order import ReorderBuffer, refuse
@@ -23,9 +20,8 @@ from streamdp.encode.vocabulary import BagEncoder, Vocabulary
 from streamdp.encode.word_encoder import WordEncoder
 from streamdp.errors import ConfigError, Exit
 from streamdp.kernels.packed import as_type
-from streamdp.kernels.sound import finite, require
-from streamdp.likelihoods.base import FULL, Moments
-from streamdp.likelihoods.categorical import TEXT
+from streamdp.kernels.sound import require
+from streamdp.likelihoods.base import Moments
 from streamdp.records import FieldNames, Record, Reject, holds_categories
 from streamdp.records.columns import Columns
 from streamdp.settings import Settings
@@ -34,9 +30,6 @@ from streamdp.settings.registry import CATEGORICAL
 from streamdp.settings.schema import AUTO
 
 Encoder = BagEncoder | VectorEncoder
-
-OF_POINTS = ("kappa", "shape", "scale", "forget")
-"""Settings that say that vectors are points in space."""
 
 
 class Encoded(NamedTuple):
@@ -195,57 +188,3 @@ def encode_all(
         refused = dict(encoder.add(Columns.of(rest)))
         outcomes += map(refused.get, range(len(rest)))
     return encoder, outcomes
-
-
-def meant_for(settings: Settings, encoder: Encoder | None) -> Settings:
-    """The settings with the likelihood that is meant for such records, where only they say that."""
-    if isinstance(encoder, CategoryEncoder) and settings.likelihood == AUTO:
-        return msgspec.structs.replace(settings, likelihood=CATEGORICAL)
-    if isinstance(encoder, VectorEncoder) and encoder.normalise:
-        return msgspec.structs.replace(settings, normalise=True)
-    return settings
-
-
-def recognise(encoder: Encoder, settings: Settings) -> None:
-    """Take vectors that are all of length one for directions, where the settings say nothing else."""
-    said = settings.likelihood != AUTO or any(getattr(settings, name) is not None for name in OF_POINTS)
-    if isinstance(encoder, VectorEncoder) and not said:
-        encoder.recognise()
-
-
-def _check_fields(encoder: CategoryEncoder) -> None:
-    known = encoder.vocabulary.words
-    require(known[:1] == [EVERY], "records without a word of their own")
-    require(not encoder.names.texts or known[TEXT] is not None, "texts without a word of their own")
-    require(all(type(name) is str for kind in encoder.names for name in kind), "a field is no name")
-    if not encoder.waits:
-        cuts = encoder.cuts
-        require(cuts is not None and cuts.keys() == set(encoder.names.numbers), "intervals of other fields")
-        for found in (cuts or {}).values():
-            require(sound_cuts(found), "intervals that do not follow each other")
-
-
-def _check_dimension(dimension: Any, names: Any, moments: Moments | None) -> None:
-    require(type(dimension) is int and dimension > 0, "the dimension is out of range")
-    if names is not None:
-        require(
-            isinstance(names, list) and all(isinstance(name, str) for name in names), "names of another type"
-        )
-        require(len(set(names)) == len(names) == dimension, "the names are not one a dimension")
-    if moments is not None:
-        within = (dimension, dimension) if dimension <= FULL else (dimension,)
-        shapes = ((dimension,), (dimension,), within, (4,))
-        for moment, shape in zip(moments, shapes, strict=True):
-            require(moment.dtype == np.float64 and moment.shape == shape, "moments of another shape")
-            finite(moment, "a moment")
-        require((moments.variance > 0.0).all(), "a variance is not positive")
-
-
-def check_encoder(encoder: Encoder | None, moments: Moments | None) -> None:
-    """Raise UnsoundError unless an encoder is sound, and goes with the moments of vectors."""
-    if isinstance(encoder, BagEncoder):
-        require(encoder.beside is not None or moments is None, "words with moments")
-        if isinstance(encoder, CategoryEncoder):
-            _check_fields(encoder)
-    elif encoder is not None:
-        _check_dimension(encoder.dimension, encoder.names, moments)

@@ -9,13 +9,16 @@ from contextlib import suppress
 from typing import Any, ClassVar
 
 import numpy as np
+from msgspec.structs import replace
 
 from streamdp.encode.batch import Batch
 from streamdp.encode.order import refuse
-from streamdp.likelihoods.base import Moments
+from streamdp.kernels.sound import finite, require
+from streamdp.likelihoods.base import FULL, Moments
 from streamdp.likelihoods.von_mises_fisher import UNIT
 from streamdp.records import Kind, Record, Reject, holds_categories
 from streamdp.records.columns import Columns
+from streamdp.settings import Settings
 from streamdp.settings.registry import LIKELIHOODS, find
 from streamdp.settings.schema import AUTO
 
@@ -29,6 +32,9 @@ HUGE = 1e100
 
 TINY = 1e-90
 """In units of a smaller variance the square of a number up to HUGE would leave the range of a double."""
+
+OF_POINTS = ("kappa", "shape", "scale", "forget")
+"""Settings that say that vectors are points in space."""
 
 FAR = 100.0
 """Vectors so many times as far from the middle as three quarters of all are no measure of scales."""
@@ -51,6 +57,7 @@ class VectorEncoder:
     vocabulary = None
     beside = None
     waits = True
+    knows_all = False
     kind: ClassVar[Kind] = "vectors"
 
     def __init__(
@@ -69,12 +76,39 @@ class VectorEncoder:
         names = sorted(record.value) if isinstance(record.value, dict) else None
         return cls(len(record.value), names, likelihood, normalise=normalise)
 
-    def recognise(self) -> None:
-        """Scale vectors to length one from now on, where those of the batch have it and are not short."""
+    def meant(self, settings: Settings) -> Settings:
+        """The settings with the likelihood that is meant for such records, where only they say that."""
+        return replace(settings, normalise=True) if self.normalise else settings
+
+    def check(self, moments: Moments | None) -> None:
+        """Raise UnsoundError unless it is sound, and goes with the moments of vectors."""
+        dimension, names = self.dimension, self.names
+        require(type(dimension) is int and dimension > 0, "the dimension is out of range")
+        if names is not None:
+            texts = isinstance(names, list) and all(isinstance(name, str) for name in names)
+            require(texts, "names of another type")
+            require(len(set(names)) == len(names) == dimension, "the names are not one a dimension")
+        if moments is not None:
+            within = (dimension, dimension) if dimension <= FULL else (dimension,)
+            shapes = ((dimension,), (dimension,), within, (4,))
+            for moment, shape in zip(moments, shapes, strict=True):
+                require(moment.dtype == np.float64 and moment.shape == shape, "moments of another shape")
+                finite(moment, "a moment")
+            require((moments.variance > 0.0).all(), "a variance is not positive")
+
+    def recognise(self, settings: Settings) -> bool:
+        """Whether the vectors of the batch are directions: of length one, and not short.
+
+        They are scaled to it from now on, where the settings say nothing else.
+        """
+        if settings.likelihood != AUTO or any(getattr(settings, name) is not None for name in OF_POINTS):
+            return False
         rows = np.array(self.rows, float)
         off = np.abs(np.sqrt(np.square(rows).sum(axis=1)) - 1.0)
-        if len(rows) and rows.shape[1] >= LONG and off.max() <= UNIT:
+        found = len(rows) > 0 and rows.shape[1] >= LONG and off.max() <= UNIT
+        if found:
             self.normalise, self.rows = True, list(self.normalised(rows))
+        return bool(found)
 
     def learn(self) -> Moments | None:
         """Location and scale of the vectors of the batch."""

@@ -22,6 +22,7 @@ from streamdp.kernels.sound import require
 from streamdp.likelihoods.base import Moments
 from streamdp.records import Kind, Reject
 from streamdp.records.columns import Columns
+from streamdp.settings import Settings
 
 EVICT_EVERY = 4096
 """Records between two looks for words to evict: a rule of the record number, not of the batch."""
@@ -254,6 +255,27 @@ class BagEncoder(ABC):
     def waits(self) -> bool:
         """Whether records wait until :meth:`learn` is called."""
         return False
+
+    @property
+    def knows_all(self) -> bool:
+        """Whether no more records need to wait, however many were to be waited for."""
+        return False
+
+    def recognise(self, settings: Settings) -> bool:
+        """Whether the records that have come say what these settings leave open: never."""
+        return False
+
+    def meant(self, settings: Settings) -> Settings:
+        """The settings with the likelihood that is meant for such records, where only they say that."""
+        return settings
+
+    def check(self, moments: Moments | None) -> None:
+        """Raise UnsoundError unless it is sound, and goes with the moments of vectors."""
+        require(self.beside is not None or moments is None, "words with moments")
+
+    @abstractmethod
+    def words_in(self, text: str) -> list[str]:
+        """The words of a record that reads so."""
 
     def learn(self) -> Moments | None:
         """Take from the records that have come what must be known before any can be encoded: nothing."""

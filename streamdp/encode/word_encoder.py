@@ -219,6 +219,10 @@ class WordEncoder(BagEncoder):
             self._strangers.clear()
         return batch
 
+    def words_in(self, text: str) -> list[str]:
+        """The words of a text."""
+        return self.tokenizer.tokens(text)
+
     def _unlearning(self) -> Self:
         return type(self)(self.tokenizer, self.vocabulary, self.stop_words, frozen=True)
 

@@ -8,7 +8,7 @@ import time
 import numpy as np
 
 from streamdp.encode.batch import Labelled
-from streamdp.encode.encoders import Encoded, meant_for, order_of
+from streamdp.encode.encoders import Encoded, order_of
 from streamdp.encode.vocabulary import BagEncoder
 from streamdp.engine import Engine
 from streamdp.offline.task import Stream
@@ -44,7 +44,7 @@ def engine_of(
     """
     batch, moments = encoded.batch, encoded.moments
     encoder = copy.deepcopy(encoded.encoder)  # what this engine learns is no business of another
-    search = Blueprint(meant_for(settings, encoder)).search(moments)
+    search = Blueprint(encoder.meant(settings)).search(moments)
     first = np.unique(labels, return_index=True)[1]
     if isinstance(encoder, BagEncoder):
         search.ensure_words(encoder.vocabulary.unknown + 1)

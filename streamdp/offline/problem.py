@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 
 from streamdp.encode.batch import Batch
-from streamdp.encode.encoders import Encoded, Encoder, encode_all, meant_for, recognise
+from streamdp.encode.encoders import Encoded, Encoder, encode_all
 from streamdp.encode.rows import Rows
 from streamdp.errors import ConfigError, Exit
 from streamdp.likelihoods import Likelihood
@@ -56,7 +56,7 @@ class Collection:
         self.times = kept
         if encoder.beside is not None:
             encoder.beside.begin()
-        recognise(encoder, settings)
+        encoder.recognise(settings)
         moments = encoder.learn()
         self.encoded = Encoded(encoder, encoder.take(kept), moments)
 
@@ -170,7 +170,7 @@ def problem_of(settings: Settings, encoded: Encoded, distances: np.ndarray | Non
     """What is clustered, and under which model."""
     batch, sparse = encoded.batch, encoded.batch.sparse
     dated = batch.times is not None and bool(batch.times.any())
-    settings = offline_settings(meant_for(settings, encoded.encoder), sparse, dated)
+    settings = offline_settings(encoded.encoder.meant(settings), sparse, dated)
     likelihood = build_likelihood(settings, encoded.moments)
     follows = distances is None and Blueprint.of(settings).follows(encoded.moments) is not None
     prior = build_prior(settings, sparse)

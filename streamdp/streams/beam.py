@@ -17,7 +17,6 @@ from streamdp.encode.batch import Labelled
 from streamdp.encode.encoders import Encoded, Encoder
 from streamdp.encode.order import ReorderBuffer, placed, refuse
 from streamdp.encode.vocabulary import EVICT_EVERY, BagEncoder
-from streamdp.encode.word_encoder import WordEncoder
 from streamdp.kernels.packed import pack_all, unpack_all
 from streamdp.kernels.sound import require
 from streamdp.likelihoods.base import Moments
@@ -324,18 +323,6 @@ class BeamStream(Stream):
         since, fixed = self.announcer.open_from(search.seq), self.corrections.fixed(held.first, held.labels)
         known = self.settings, prior, Encoded(encoder, held.batch, self.intake.moments), held, search
         return Refinable(*known, since, fixed, self._looks.began is not None)
-
-    def base_of(self, words: Iterable[str]) -> dict[str, float]:
-        """Share of each word in the base measure that all clusters have learned; {} where there is none."""
-        encoder = self.intake.encoder
-        if self.search is None or not isinstance(encoder, WordEncoder):
-            return {}
-        return describe.base_of(self.search, encoder.vocabulary.ids, words)
-
-    def tokens_of(self, label: int) -> int:
-        """Words, repetitions counted, of a live cluster of words; 0 for any other."""
-        of_texts = isinstance(self.intake.encoder, WordEncoder)
-        return 0 if self.search is None else describe.tokens_of(self.search, label, of_texts=of_texts)
 
     # ---------------------------------------------------------------- state
 

@@ -7,15 +7,12 @@ keeps one word, the most frequent of its own, and stays in its cluster.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 
-import msgspec
 import numpy as np
 
 from streamdp.beam.search import BeamSearch
-from streamdp.encode.category_encoder import CategoryEncoder
 from streamdp.encode.vocabulary import BagEncoder, short
-from streamdp.encode.word_encoder import WordEncoder
 from streamdp.state.retained import Retained
 from streamdp.story.beam import bag_of
 from streamdp.streams.corrections import Blank
@@ -35,11 +32,12 @@ def forget(
     """
     often = np.array(search.words.learned.counts, float)
     often[: encoder.vocabulary.fixed] = np.inf
-    had: Counter[int] = Counter()
+    had, known = Counter[int](), encoder.vocabulary.ids
     for words, counts in retained.blank(seqs, often):
         had.update(dict(zip(words.tolist(), counts.tolist(), strict=True)))
     whole = [text for text in texts if not any(o != text and o.startswith(text) for o in texts)]
-    had |= Counter(_words_of(encoder, whole))  # those of records that are retained no more among them
+    words_of = (short(word) for text in whole for word in encoder.words_in(text))
+    had |= Counter(known[word] for word in words_of if word in known)  # of records let go of among them
     blank.add(seqs, had)
     everywhere: Counter[int] = Counter()
     for slot in search.head_slots().tolist():
@@ -58,24 +56,3 @@ def forget(
         if word not in others and int(seen[word]) in blank.seqs and everywhere[word] <= blank.words[word]
     ]
     return encoder.vocabulary.strike(only)
-
-
-def _words_of(encoder: BagEncoder, texts: Iterable[str]) -> list[int]:
-    """The ids of the words of records, as far as it is known what they say."""
-    found = list[str]()
-    for text in texts:
-        if isinstance(encoder, WordEncoder):
-            found += encoder.tokenizer.tokens(text)
-        elif isinstance(encoder, CategoryEncoder):
-            found += _categories(text)
-    ids = encoder.vocabulary.ids
-    return [ids[word] for word in map(short, found) if word in ids]
-
-
-def _categories(text: str) -> list[str]:
-    """The words of fields that are written as JSON."""
-    try:
-        fields = msgspec.json.decode(text)
-    except msgspec.DecodeError:
-        return []
-    return [f"{name}={value}" for name, value in fields.items()] if isinstance(fields, dict) else []

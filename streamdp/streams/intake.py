@@ -9,16 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from streamdp.encode.category_encoder import CategoryEncoder
 from streamdp.encode.encoders import (
     STRAYS,
     Encoder,
-    check_encoder,
     choose_encoder,
     kind_of,
     load_encoder,
-    meant_for,
-    recognise,
 )
 from streamdp.encode.order import size_of, without_arrival
 from streamdp.encode.vector_encoder import VectorEncoder
@@ -60,7 +56,7 @@ class Intake:
     def enough(self) -> bool:
         """Whether the warm-up ends: so many records have come, or so much as the memory limit allows."""
         most = Shares.of(self.blueprint.settings).held_back
-        known = isinstance(self.encoder, CategoryEncoder) and self.encoder.knows_all
+        known = self.encoder is not None and self.encoder.knows_all
         return known or len(self.pending) >= self.blueprint.warmup or self.bytes > most
 
     def wait(self, time: float, record: Record, answers: Answers) -> Waiting:
@@ -103,7 +99,7 @@ class Intake:
         """Take the model for such records, where the settings do not name one."""
         if encoder.beside is not None and not encoder.waits:
             self.moments = encoder.learn()
-        self.blueprint = replace(self.blueprint, settings=meant_for(self.blueprint.settings, encoder))
+        self.blueprint = replace(self.blueprint, settings=encoder.meant(self.blueprint.settings))
 
     def _may_be_right(self, record: Record, reject: Reject) -> bool:
         """Whether a refused record may be of the stream's kind, and the vectors of the warm-up not."""
@@ -126,7 +122,7 @@ class Intake:
         assert self.encoder is not None
         refused = self.encoder.add(Columns.of(record for _, record in self.strays))
         answers.rejects.extend(reject for _, reject in refused)
-        recognise(self.encoder, self.blueprint.settings)
+        self.encoder.recognise(self.blueprint.settings)
         self.strays, self.moments = [], self.encoder.learn()
         self._fit_model_to(self.encoder)
 
@@ -156,4 +152,5 @@ class Intake:
             require(not refused, "records that wait are refused")
             require(moments is None or not self._beside, "moments beside fields")
             self._fit_model_to(self.encoder)
-        check_encoder(self.encoder, self.moments)
+        if self.encoder is not None:
+            self.encoder.check(self.moments)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,6 +11,7 @@ import numpy as np
 from streamdp.answers.announcer import Announcer
 from streamdp.answers.describe import Candidate, Census
 from streamdp.beam.search import BeamSearch
+from streamdp.encode.encoders import Encoder
 from streamdp.encode.order import ReorderBuffer
 from streamdp.kernels.sound import require
 from streamdp.lines.holes import Past
@@ -95,6 +96,11 @@ class Stream(ABC):
         """What its records are, once that is known for good."""
 
     @property
+    def encoder(self) -> Encoder | None:
+        """What makes words or vectors of records, once the first has come; None of lines."""
+        return None
+
+    @property
     def waiting(self) -> int:
         """Records that wait for others, to be answered together with them."""
         return 0
@@ -176,14 +182,6 @@ class Stream(ABC):
     def refinable(self) -> Refinable | None:
         """The records that are retained and the beam, as refinements take them; None where there are none."""
         return None
-
-    def base_of(self, words: Iterable[str]) -> dict[str, float]:
-        """Share of each word in the base measure that all clusters have learned; {} where there is none."""
-        return {}
-
-    def tokens_of(self, label: int) -> int:
-        """Words, repetitions counted, of a live cluster of words; 0 for any other."""
-        return 0
 
     # ---------------------------------------------------------------- state
 
