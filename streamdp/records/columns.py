@@ -96,6 +96,7 @@ class Columns(Sequence[Record]):
         self.values, self._given, self.keep = values, given, keep
         self.raws, self.numbers = raws, numbers
         self.refused, self.begin, self.objects = refused, begin, objects
+        self._count = len(numbers if objects is None else objects)
 
     @classmethod
     def of(cls, given: Iterable[Record | Reject]) -> Columns:
@@ -144,7 +145,7 @@ class Columns(Sequence[Record]):
         return self.given.times
 
     def __len__(self) -> int:
-        return len(self.numbers if self.objects is None else self.objects)
+        return self._count
 
     def __bool__(self) -> bool:
         return self.came > 0
@@ -157,7 +158,7 @@ class Columns(Sequence[Record]):
     @property
     def came(self) -> int:
         """How many events there were, what was refused among them."""
-        return len(self) + len(self.refused)
+        return self._count + len(self.refused)
 
     @property
     def dimension(self) -> int:

@@ -89,7 +89,7 @@ class Intake:
     def add(self, given: Columns, times: np.ndarray, answers: Answers) -> tuple[Columns, np.ndarray]:
         """Encode records once the warm-up is over; those that can be clustered, with their times."""
         assert self.encoder is not None
-        refused = self.encoder.add(given) if len(given) else []
+        refused = self.encoder.add(given)
         if not refused and not given.refused:  # as nearly always
             return given, times
         which = left_of(given, refused, answers)
