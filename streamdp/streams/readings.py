@@ -47,21 +47,16 @@ class Readings:
             for held in (self.pieces, self._holes, self.shown, self.written):
                 held.pop(cluster, None)
 
-    def template(self, rows: np.ndarray, label: int) -> str:
-        """The template of a label, which may just have become an older one."""
-        shown = self.shown.get(label)
-        return self.shown[label_of(rows, label)] if shown is None else shown
-
-    def own_template(self, rows: np.ndarray, cluster: int) -> str:
-        """The template whose holes :meth:`values` are for."""
+    def template(self, links: np.ndarray, cluster: int) -> str:
+        """The template of a cluster, which may just have become part of another: see :func:`last_of`."""
         shown = self.shown.get(cluster)
-        return self.shown[alive(rows, cluster)] if shown is None else shown
+        return self.shown[last_of(links, cluster)] if shown is None else shown
 
     def values(self, rows: np.ndarray, text: str, cluster: int) -> list[str]:
         """The values of a text's holes; its template may just have become part of an older one."""
         found = self._holes.get(cluster)
         if found is None:
-            found = self._holes[alive(rows, cluster)]
+            found = self._holes[last_of(rows["into"], cluster)]
         return values_of(text, found, self._marker)
 
     def refilled(self, among: Iterable[int], template: str, values: Sequence[str]) -> tuple[str, list[str]]:
@@ -82,15 +77,8 @@ class Readings:
         return template, list(values)
 
 
-def alive(rows: np.ndarray, cluster: int) -> int:
-    """The template that one has become part of, or itself."""
-    while (into := int(rows[cluster]["into"])) != cluster:
+def last_of(links: np.ndarray, cluster: int) -> int:
+    """What a template, or label, is part of by now, where each has a link to another, or to itself."""
+    while (into := int(links[cluster])) != cluster:
         cluster = into
     return cluster
-
-
-def label_of(rows: np.ndarray, label: int) -> int:
-    """The label of today of what was told with this one."""
-    while (older := int(rows[label]["older"])) != label:
-        label = older
-    return label

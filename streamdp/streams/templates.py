@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import repeat
 from typing import Any
 
@@ -40,7 +40,7 @@ from streamdp.state.corrections import Correction
 from streamdp.state.sound import check_labelled
 from streamdp.streams.corrections import refused
 from streamdp.streams.intake import left_of
-from streamdp.streams.readings import Readings, alive, label_of
+from streamdp.streams.readings import Readings, last_of
 from streamdp.streams.stream import Stream
 
 TOLD = ("label", "founded", "probability", "new_probability", "log_predictive")
@@ -194,7 +194,7 @@ class TemplateStream(Stream):
         cluster, clusters = int(part.answers["cluster"][-1]), self.lines.state.clusters
         founded = self.readings.found(cluster, text)
         self.readings.keep_living(self.lines.state)
-        self.readings.show(self.lines.state, alive(clusters, cluster))
+        self.readings.show(self.lines.state, last_of(clusters["into"], cluster))
         return cluster if founded and not part.answers["founded"][-1] else -1
 
     def _answers(
@@ -214,18 +214,20 @@ class TemplateStream(Stream):
                 [] if label < 0 else self.readings.values(own, str(record.value), cluster)
                 for record, label, cluster in zip(records, labels, clusters, strict=True)
             ]
-        shown, named = self._shown(rows)
+        links, named = self._shown(rows)
         templates = [
-            unset if label < 0 else shown(own, each) for label, each in zip(labels, named, strict=True)
+            unset if label < 0 else self.readings.template(links, each)
+            for label, each in zip(labels, named, strict=True)
         ]
         more = {"templates": templates, "params": params}
         return assignments(rows, numbers, records, first, **more)
 
-    def _shown(self, rows: np.ndarray) -> tuple[Callable[[np.ndarray, int], str], list[int]]:
-        """What has the templates of answers, and of what: labels, or the clusters whose holes values fill."""
+    def _shown(self, rows: np.ndarray) -> tuple[np.ndarray, list[int]]:
+        """Whose templates answers have, labels or the clusters that values are for, and their links."""
+        clusters = self.lines.state.clusters
         if self.settings.params:
-            return self.readings.own_template, rows["cluster"].tolist()
-        return self.readings.template, rows["label"].tolist()
+            return clusters["into"], rows["cluster"].tolist()
+        return clusters["older"], rows["label"].tolist()
 
     def _tell(self, telling: _Telling, part: Stretch, start: int, stop: int) -> None:
         """Answer some lines of a stretch with their templates as they are now."""
@@ -233,8 +235,8 @@ class TemplateStream(Stream):
             return
         rows, sizes, texts = part.answers[start:stop], part.sizes[start:stop], telling.records
         known, own, params = self.readings.written, self.lines.state.clusters, self.settings.params
-        shown, named = self._shown(rows)
-        templates = [known.get(each) or as_template(shown(own, each)) for each in named]
+        links, named = self._shown(rows)
+        templates = [known.get(each) or as_template(self.readings.template(links, each)) for each in named]
         values: list[bytes] = []
         if params:
             clusters = enumerate(named, telling.answered)
@@ -251,7 +253,7 @@ class TemplateStream(Stream):
         events: list[Event] | None,
     ) -> None:
         """Two labels are one: revise what is open, and report it."""
-        label = label_of(self.lines.state.clusters, older)
+        label = last_of(self.lines.state.clusters["older"], older)
         self._rates.unite(younger, label)
         of_label = functools.cache(lambda: sorted(self._families(self._living())[label]))
         self.announcer.unite(
@@ -371,14 +373,15 @@ class TemplateStream(Stream):
             moved=None,
             first_time=_time(part["first_time"].min()) if dated else None,
             last_time=_time(part["last_time"].max()) if dated else None,
-            template=self.readings.template(self.lines.state.clusters, label),
+            template=self.readings.template(self.lines.state.clusters["older"], label),
         )
 
     def _families(self, clusters: Iterable[int]) -> dict[int, list[int]]:
         """Templates by their label."""
         found: defaultdict[int, list[int]] = defaultdict(list)
+        older = self.lines.state.clusters["older"]
         for cluster in clusters:
-            found[label_of(self.lines.state.clusters, cluster)].append(cluster)
+            found[last_of(older, cluster)].append(cluster)
         return found
 
     def said(self) -> Iterator[tuple[int, str]]:
