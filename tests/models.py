@@ -277,6 +277,7 @@ def pair(
         max_undecided=max_undecided,
         retire_after=getattr(ours, "retire_after", None) or 0,
         max_clusters=getattr(ours, "max_clusters", None) or 0,
+        by_records=getattr(ours, "unit", "records") == "records",
         frequent=frequent,
         slack=min(slack, MAX_SLACK),
         trial=trial,

@@ -19,22 +19,28 @@ from streamdp.kernels.checks import positive
 from streamdp.kernels.jit import entry, generic
 
 
-class WindowTerms(NamedTuple):
-    """What kernels read."""
+class DecayTerms(NamedTuple):
+    """What kernels read; every decay has a class of its own."""
 
     scale: float
 
 
-class ExponentialTerms(NamedTuple):
-    """What kernels read."""
+class WindowTerms(DecayTerms):
+    """Of :class:`Window`."""
 
-    scale: float
+    __slots__ = ()
 
 
-class LogisticTerms(NamedTuple):
-    """What kernels read."""
+class ExponentialTerms(DecayTerms):
+    """Of :class:`Exponential`."""
 
-    scale: float
+    __slots__ = ()
+
+
+class LogisticTerms(DecayTerms):
+    """Of :class:`Logistic`."""
+
+    __slots__ = ()
 
 
 @generic

@@ -25,12 +25,23 @@ Unit = Literal["records", "seconds"]
 
 
 class DistanceDependentTerms(NamedTuple):
-    """What kernels read; ``decay`` is the terms of a decay."""
+    """What kernels read; ``decay`` is the terms of a decay. Under any, weights are summed for every record."""
 
     concentration: float
     decay: Any
-    by_records: bool
     close_below: float
+
+
+class SharpTerms(DistanceDependentTerms):
+    """Of a decay that is 1 or 0: weights are counts."""
+
+    __slots__ = ()
+
+
+class MemorylessTerms(DistanceDependentTerms):
+    """Of a decay under which all weights fade by one factor."""
+
+    __slots__ = ()
 
 
 @dataclass(frozen=True)
@@ -111,9 +122,10 @@ class DistanceDependent(Prior):
 
     def terms(self) -> DistanceDependentTerms:
         """What kernels read."""
-        by_records = self.unit == "records"
-        close_below = float(self.close_below)
-        return DistanceDependentTerms(float(self.concentration), self.decay.terms(), by_records, close_below)
+        kind = DistanceDependentTerms
+        if self.decay.sharp or self.decay.memoryless:
+            kind = SharpTerms if self.decay.sharp else MemorylessTerms
+        return kind(float(self.concentration), self.decay.terms(), float(self.close_below))
 
     def log_probability(
         self, labels: Sequence[int], times: Sequence[float] | None = None, *, by_hand: bool = False

@@ -215,6 +215,7 @@ def build_model(settings: Settings, prior: Prior, likelihood: Likelihood) -> Mod
         max_undecided=min(settings.max_undecided, age) if age else settings.max_undecided,
         retire_after=getattr(prior, "retire_after", None) or 0,
         max_clusters=room if most is None else min(most, room),
+        by_records=getattr(prior, "unit", "records") == "records",
         frequent=FREQUENT_POSTINGS,
         slack=float(min(SLACK_NATS if settings.slack is None else settings.slack, MAX_SLACK)),
         trial=TRIAL_NATS,

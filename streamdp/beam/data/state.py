@@ -37,6 +37,7 @@ class Model(NamedTuple):
     max_undecided: int  # records
     retire_after: int  # records, 0 for never
     max_clusters: int  # 0 for no limit
+    by_records: bool  # distance is counted in records; else in seconds
     frequent: int  # postings
     slack: float  # nats
     trial: float  # nats of evidence by which greedy search or the beam takes the lead

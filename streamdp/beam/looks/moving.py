@@ -8,7 +8,7 @@ from streamdp.beam.data.choice import Scores
 from streamdp.beam.data.pool import Pool, add_joint
 from streamdp.beam.data.state import COMPLETE, FLUSH, MERGED, Incoming, Model, Output, State
 from streamdp.beam.looks.recent import Recent
-from streamdp.beam.step.aging import weigh_joined, weigh_left
+from streamdp.beam.step.aging import position_of, weigh_joined, weigh_left
 from streamdp.beam.step.announce import add_move
 from streamdp.beam.step.capacity import need, need_nothing
 from streamdp.beam.step.closing import emit_event
@@ -129,7 +129,7 @@ def take_away(model: Model, state: State, recent: Recent, slot: int, record: Inc
     """Take a record out of a slot that lives on, which stands again."""
     leave(model, state, slot, record)
     leave_class(state.clusters.bag, state.pool, slot)
-    weigh_left(model.prior, model, state, slot, record)
+    weigh_left(model.prior, model, state, slot, position_of(model, record))
     put_back(state, slot)
     forget_last(state, recent, slot, m)
 
@@ -147,7 +147,7 @@ def place_record(model: Model, state: State, scores: Scores, slot: int, record: 
     """Let a record join another slot, late."""
     take_in(model, state, scores, slot, record)
     widen(state.pool, slot, record.time, record.time, record.seq)
-    weigh_joined(model.prior, model, state, slot, record)
+    weigh_joined(model.prior, model, state, slot, position_of(model, record))
     put_back(state, slot)
 
 

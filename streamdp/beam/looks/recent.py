@@ -16,8 +16,8 @@ from streamdp.beam.data.state import State
 from streamdp.kernels.jit import entry, generic, kernel
 from streamdp.kernels.rows import ints, reals
 from streamdp.priors.base import found_weight, join_weight
-from streamdp.priors.decays import ExponentialTerms, decay_weight
-from streamdp.priors.distance_dependent import DistanceDependentTerms
+from streamdp.priors.decays import decay_weight
+from streamdp.priors.distance_dependent import DistanceDependentTerms, MemorylessTerms
 
 LEAST_WEIGHT = 1e-300
 LEAST_SHARE = 1e-9
@@ -50,44 +50,28 @@ class Recent(NamedTuple):
 
 
 @generic
-def _weight_after(decay: Any, recent: Recent, slot: int, last: int, here: float) -> float:
+def _weight_after(prior: Any, recent: Recent, slot: int, last: int, here: float) -> float:
     """Weight of a cluster at a position, of its members up to ``last`` (-1: the older ones alone)."""
     raise NotImplementedError
 
 
-@_weight_after.of(ExponentialTerms)
-def _faded(decay: ExponentialTerms, recent: Recent, slot: int, last: int, here: float) -> float:
+@_weight_after.of(MemorylessTerms)
+def _faded(prior: MemorylessTerms, recent: Recent, slot: int, last: int, here: float) -> float:
     if last < 0:
-        return recent.older[slot] * decay_weight(decay, here - recent.position[0])
-    return (recent.weight[last] + 1.0) * decay_weight(decay, here - recent.position[last])
+        return recent.older[slot] * decay_weight(prior.decay, here - recent.position[0])
+    return (recent.weight[last] + 1.0) * decay_weight(prior.decay, here - recent.position[last])
 
 
-@_weight_after.otherwise
-def _summed(decay: Any, recent: Recent, slot: int, last: int, here: float) -> float:
+@_weight_after.of(DistanceDependentTerms)
+def _summed(prior: DistanceDependentTerms, recent: Recent, slot: int, last: int, here: float) -> float:
     total = 0.0
     while last >= 0:
-        f = decay_weight(decay, here - recent.position[last])
+        f = decay_weight(prior.decay, here - recent.position[last])
         if f == 0.0:
             break
         total += f
         last = recent.before[last]
     return total
-
-
-@kernel
-def _older_weight(prior: DistanceDependentTerms, state: State, recent: Recent, slot: int) -> float:
-    """Weight at the first record of all of a cluster's earlier members.
-
-    Only an exponential decay asks; under the others members so far back count for nothing.
-    """
-    counters = state.beam.counters
-    now = state.pool.weight[slot] * counters.scale
-    rest, m = now, recent.head[slot]
-    while m >= 0:
-        rest -= decay_weight(prior.decay, counters.now - recent.position[m])
-        m = recent.next[m]
-    fade = decay_weight(prior.decay, counters.now - recent.position[0])
-    return rest / fade if rest > LEAST_SHARE * now and fade > FAR else 0.0
 
 
 @generic
@@ -101,7 +85,6 @@ def begin_list(prior: Any, state: State, recent: Recent, slot: int) -> None:
 
 
 @weigh_list.otherwise
-@begin_list.otherwise
 def _no_weights(prior: Any, state: State, recent: Recent, slot: int) -> None:
     pass
 
@@ -110,15 +93,28 @@ def _no_weights(prior: Any, state: State, recent: Recent, slot: int) -> None:
 def _weigh_list(prior: DistanceDependentTerms, state: State, recent: Recent, slot: int) -> None:
     before, m = -1, recent.head[slot]
     while m >= 0:
-        recent.weight[m] = _weight_after(prior.decay, recent, slot, before, recent.position[m])
+        recent.weight[m] = _weight_after(prior, recent, slot, before, recent.position[m])
         before = m
         m = recent.next[m]
 
 
-@begin_list.of(DistanceDependentTerms)
-def _begin_list(prior: DistanceDependentTerms, state: State, recent: Recent, slot: int) -> None:
+@begin_list.otherwise
+def _begin_list(prior: Any, state: State, recent: Recent, slot: int) -> None:
+    weigh_list(prior, state, recent, slot)
+
+
+@begin_list.of(MemorylessTerms)
+def _unfade(prior: MemorylessTerms, state: State, recent: Recent, slot: int) -> None:
+    # only where all weights fade by one factor is that of the earlier members known, and asked for
+    counters = state.beam.counters
     if state.pool.slots[slot].size > recent.held[slot]:
-        recent.older[slot] = _older_weight(prior, state, recent, slot)
+        now = state.pool.weight[slot] * counters.scale
+        rest, m = now, recent.head[slot]
+        while m >= 0:
+            rest -= decay_weight(prior.decay, counters.now - recent.position[m])
+            m = recent.next[m]
+        fade = decay_weight(prior.decay, counters.now - recent.position[0])
+        recent.older[slot] = rest / fade if rest > LEAST_SHARE * now and fade > FAR else 0.0
     weigh_list(prior, state, recent, slot)
 
 
@@ -256,7 +252,7 @@ def _join_by_distance(
     total += math.log(product)
     if p < 0 and whole:
         return total  # it would be the founder
-    weight = _weight_after(prior.decay, recent, slot, p, here)
+    weight = _weight_after(prior, recent, slot, p, here)
     return total + math.log(max(weight, LEAST_WEIGHT) / prior.concentration)
 
 
@@ -283,7 +279,7 @@ def _union_by_distance(
             last_b = m
         if none:
             continue
-        weight = _weight_after(prior.decay, recent, other, last, recent.position[m])
+        weight = _weight_after(prior, recent, other, last, recent.position[m])
         founds = recent.before[m] < 0 and (own == small or whole)
         if founds:
             total += math.log(max(weight, LEAST_WEIGHT) / prior.concentration)

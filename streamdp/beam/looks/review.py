@@ -110,12 +110,10 @@ def review(
 
 def gather_recent(search: BeamSearch, first: int, batch: Batch, labels: np.ndarray) -> Recent:
     """The records in lists by the slot of their cluster."""
-    state, prior = search.state, search.model.prior
-    pool = state.pool
+    state, pool = search.state, search.state.pool
     slot = slots_of(search, labels)
-    by_records = getattr(prior, "by_records", True)
     position = np.arange(first, first + batch.size, dtype=np.float64)
-    if not by_records:
+    if not search.model.by_records:
         assert batch.times is not None
         position = np.array(batch.times, np.float64)
     recent = made(
@@ -126,7 +124,7 @@ def gather_recent(search: BeamSearch, first: int, batch: Batch, labels: np.ndarr
         position=position,
         time=np.zeros(batch.size) if batch.times is None else np.array(batch.times, np.float64),
     )
-    gather(prior, state, recent)
+    gather(search.model.prior, state, recent)
     return recent
 
 

@@ -150,8 +150,7 @@ def _unite(look: Look, slot: int, into: int, bag: Incoming, share: float) -> Non
         after = recent.next[m]
         unlink(recent, m)
         link(recent, into, m)
-        record = Incoming(recent.first + m, recent.time[m], bag.words, bag.counts, bag.x, -1)
-        weigh_joined(model.prior, model, state, into, record)
+        weigh_joined(model.prior, model, state, into, recent.position[m])
         revise(state, recent, look.out, m, share)
         m = after
     weigh_list(model.prior, state, recent, into)

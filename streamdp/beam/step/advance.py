@@ -166,7 +166,7 @@ def score_as_next(
     """
     beam = state.beam
     if record.seq > 0:
-        beam.counters.scale = scale_at(model.prior, state, record)
+        beam.counters.scale = scale_at(model.prior, model, state, record)
     score_record(state.clusters, model, state, scores, record)
     log_evidence, mass = normalise(model, state, scores, choice)
     return try_greedy(model, beam, scores, choice, log_evidence), mass

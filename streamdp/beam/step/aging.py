@@ -21,17 +21,11 @@ from streamdp.beam.step.closing import change_weight, close_slot
 from streamdp.beam.step.clusters import rescale
 from streamdp.kernels.jit import generic, kernel
 from streamdp.priors.base import join_weight
-from streamdp.priors.decays import ExponentialTerms, WindowTerms, decay_weight
-from streamdp.priors.distance_dependent import DistanceDependentTerms
+from streamdp.priors.decays import decay_weight
+from streamdp.priors.distance_dependent import DistanceDependentTerms, MemorylessTerms, SharpTerms
 
 TINY_SCALE = 1e-120
 """Stored weights are multiplied out before the common factor of an exponential decay underflows."""
-
-
-@generic
-def retires(prior: Any) -> bool:
-    """Whether a cluster that closes does so by a limit of the stream's, not by the prior."""
-    raise NotImplementedError
 
 
 @generic
@@ -40,15 +34,15 @@ def begin_record(prior: Any, model: Model, state: State, out: Output, record: In
 
 
 @generic
-def weigh_joined(prior: Any, model: Model, state: State, slot: int, record: Incoming) -> None:
-    """A slot's weight and expiry after a record has joined it, alone or among others (its size counts them).
+def weigh_joined(prior: Any, model: Model, state: State, slot: int, here: float) -> None:
+    """A slot's weight and expiry after a record of that position has joined it, alone or among others.
 
-    The slot stands in no class's sums while this is called.
+    Its size counts them already. The slot stands in no class's sums while this is called.
     """
 
 
 @generic
-def weigh_left(prior: Any, model: Model, state: State, slot: int, record: Incoming) -> None:
+def weigh_left(prior: Any, model: Model, state: State, slot: int, here: float) -> None:
     """A slot's weight and expiry after an earlier record has left it (its size does not count it any more).
 
     The slot stands in no class's sums while this is called, and is not empty.
@@ -56,54 +50,36 @@ def weigh_left(prior: Any, model: Model, state: State, slot: int, record: Incomi
 
 
 @generic
-def scale_at(prior: Any, state: State, record: Incoming) -> float:
+def scale_at(prior: Any, model: Model, state: State, record: Incoming) -> float:
     """The common factor of all stored weights at the time of a record that is only asked about."""
     raise NotImplementedError
 
 
-@generic
-def _add_member(decay: Any, state: State, slot: int, here: float) -> None:
-    """Let a record at a position weigh in a slot that it has joined."""
-
-
-@generic
-def _take_member(decay: Any, state: State, slot: int, here: float) -> None:
-    """Take the weight of a record at a position out of a slot that it has left."""
-
-
-@generic
-def _age(decay: Any, close_below: float, state: State, out: Output, now: float) -> None:
-    """Bring all weights to a position; close clusters that fall below ``close_below``."""
+@kernel
+def position_of(model: Model, record: Incoming) -> float:
+    """Where a record lies, in the unit of distance."""
+    return np.float64(record.seq) if model.by_records else record.time
 
 
 @kernel
-def _position(prior: DistanceDependentTerms, record: Incoming) -> float:
-    return np.float64(record.seq) if prior.by_records else record.time
-
-
-@retires.of(DistanceDependentTerms)
-def _by_itself(prior: DistanceDependentTerms) -> bool:
-    return False
-
-
-@retires.otherwise
-def _by_limit(prior: Any) -> bool:
-    return True
+def has_limits(model: Model) -> bool:
+    """Whether clusters close by limits of the stream's, and not by the prior."""
+    return model.retire_after > 0 or model.max_clusters > 0
 
 
 # ---------------------------------------------------------------- priors by size
 
 
 @weigh_joined.otherwise
-def _weigh_by_size(prior: Any, model: Model, state: State, slot: int, record: Incoming) -> None:
+def _weigh_by_size(prior: Any, model: Model, state: State, slot: int, here: float) -> None:
     pool = state.pool
     pool.weight[slot] = join_weight(prior, np.float64(pool.slots[slot].size))
-    if model.retire_after > 0 or model.max_clusters > 0:
+    if has_limits(model):
         set_expiry(state.expiry, slot, np.float64(pool.slots[slot].last))
 
 
 @weigh_left.otherwise
-def _weigh_the_rest(prior: Any, model: Model, state: State, slot: int, record: Incoming) -> None:
+def _weigh_the_rest(prior: Any, model: Model, state: State, slot: int, here: float) -> None:
     state.pool.weight[slot] = join_weight(prior, np.float64(state.pool.slots[slot].size))
 
 
@@ -148,52 +124,53 @@ def _retire(prior: Any, model: Model, state: State, out: Output, record: Incomin
 
 
 @scale_at.otherwise
-def _as_it_is(prior: Any, state: State, record: Incoming) -> float:
+def _as_it_is(prior: Any, model: Model, state: State, record: Incoming) -> float:
     scale: float = state.beam.counters.scale
     return scale
 
 
-# ---------------------------------------------------------------- decays
+# ---------------------------------------------------------------- any decay
 
 
 @weigh_joined.of(DistanceDependentTerms)
-def _weigh_by_distance(
-    prior: DistanceDependentTerms, model: Model, state: State, slot: int, record: Incoming
-) -> None:
-    _add_member(prior.decay, state, slot, _position(prior, record))
+def _add_in_full(prior: DistanceDependentTerms, model: Model, state: State, slot: int, here: float) -> None:
+    gap = state.beam.counters.now - here
+    weight = decay_weight(prior.decay, gap) if gap > 0.0 else 1.0
+    if weight > 0.0:
+        push_member(state.members, slot, here)
+        state.pool.weight[slot] += weight
 
 
 @weigh_left.of(DistanceDependentTerms)
-def _weigh_without(
-    prior: DistanceDependentTerms, model: Model, state: State, slot: int, record: Incoming
-) -> None:
-    _take_member(prior.decay, state, slot, _position(prior, record))
+def _take_in_full(prior: DistanceDependentTerms, model: Model, state: State, slot: int, here: float) -> None:
+    if drop_member(state.members, slot, here):
+        weight = state.pool.weight[slot] - decay_weight(prior.decay, state.beam.counters.now - here)
+        state.pool.weight[slot] = max(weight, 0.0)
 
 
 @begin_record.of(DistanceDependentTerms)
-def _fade(prior: DistanceDependentTerms, model: Model, state: State, out: Output, record: Incoming) -> None:
-    now = _position(prior, record)
-    if record.seq == 0:
-        state.beam.counters.now = now
-    _age(prior.decay, prior.close_below, state, out, now)
+def _sum_anew(
+    prior: DistanceDependentTerms, model: Model, state: State, out: Output, record: Incoming
+) -> None:
+    pool, members, now = state.pool, state.members, position_of(model, record)
     state.beam.counters.now = now
-
-
-@scale_at.of(DistanceDependentTerms)
-def _faded_scale(prior: DistanceDependentTerms, state: State, record: Incoming) -> float:
-    return _scale_after(prior.decay, state, _position(prior, record))
-
-
-@generic
-def _scale_after(decay: Any, state: State, now: float) -> float:
-    """The common factor at a position to come."""
-    raise NotImplementedError
-
-
-@_scale_after.otherwise
-def _same_scale(decay: Any, state: State, now: float) -> float:
-    scale: float = state.beam.counters.scale
-    return scale
+    for slot in range(pool.counters.high):
+        if pool.state[slot] != ALIVE:
+            continue
+        start = members.queues[slot].start
+        total = 0.0
+        for i in range(members.queues[slot].head, members.queues[slot].length):
+            f = decay_weight(prior.decay, now - members.time[start + i])
+            if f == 0.0:
+                members.queues[slot].head = i + 1
+            total += f
+        if total < prior.close_below or total == 0.0:
+            if pool.pinned[slot] == 1:
+                _begin_anew(prior.decay, state, slot, now)
+            else:
+                close_slot(state, out, slot, False)
+        else:
+            change_weight(state, slot, total)
 
 
 @kernel
@@ -205,9 +182,12 @@ def _begin_anew(decay: Any, state: State, slot: int, now: float) -> None:
     change_weight(state, slot, decay_weight(decay, 0.0))
 
 
-@_add_member.of(WindowTerms)
-def _add_to_window(decay: WindowTerms, state: State, slot: int, here: float) -> None:
-    if decay_weight(decay, state.beam.counters.now - here) == 0.0:
+# ---------------------------------------------------------------- a decay that is 1 or 0
+
+
+@weigh_joined.of(SharpTerms)
+def _count_in(prior: SharpTerms, model: Model, state: State, slot: int, here: float) -> None:
+    if decay_weight(prior.decay, state.beam.counters.now - here) == 0.0:
         return
     push_member(state.members, slot, here)
     state.pool.weight[slot] += 1.0
@@ -215,8 +195,8 @@ def _add_to_window(decay: WindowTerms, state: State, slot: int, here: float) -> 
     set_expiry(state.expiry, slot, state.members.time[queue.start + queue.head])
 
 
-@_take_member.of(WindowTerms)
-def _take_from_window(decay: WindowTerms, state: State, slot: int, here: float) -> None:
+@weigh_left.of(SharpTerms)
+def _count_out(prior: SharpTerms, model: Model, state: State, slot: int, here: float) -> None:
     if drop_member(state.members, slot, here):
         state.pool.weight[slot] -= 1.0
         queue = state.members.queues[slot]
@@ -224,9 +204,10 @@ def _take_from_window(decay: WindowTerms, state: State, slot: int, here: float) 
             set_expiry(state.expiry, slot, state.members.time[queue.start + queue.head])
 
 
-@_age.of(WindowTerms)
-def _expire(decay: WindowTerms, close_below: float, state: State, out: Output, now: float) -> None:
-    expiry, members = state.expiry, state.members
+@begin_record.of(SharpTerms)
+def _expire(prior: SharpTerms, model: Model, state: State, out: Output, record: Incoming) -> None:
+    expiry, members, decay, now = state.expiry, state.members, prior.decay, position_of(model, record)
+    state.beam.counters.now = now
     while expiry.counters.length > 0:
         slot = expiry.heap[0]
         if decay_weight(decay, now - expiry.key[slot]) > 0.0:
@@ -245,30 +226,34 @@ def _expire(decay: WindowTerms, close_below: float, state: State, out: Output, n
             set_expiry(expiry, slot, members.time[start + head])
 
 
-@_add_member.of(ExponentialTerms)
-def _add_faded(decay: ExponentialTerms, state: State, slot: int, here: float) -> None:
+# ---------------------------------------------------------------- a decay by one factor
+
+
+@weigh_joined.of(MemorylessTerms)
+def _add_faded(prior: MemorylessTerms, model: Model, state: State, slot: int, here: float) -> None:
     counters = state.beam.counters
-    state.pool.weight[slot] += decay_weight(decay, counters.now - here) / counters.scale
+    state.pool.weight[slot] += decay_weight(prior.decay, counters.now - here) / counters.scale
     set_expiry(state.expiry, slot, state.pool.weight[slot])
 
 
-@_take_member.of(ExponentialTerms)
-def _take_faded(decay: ExponentialTerms, state: State, slot: int, here: float) -> None:
+@weigh_left.of(MemorylessTerms)
+def _take_faded(prior: MemorylessTerms, model: Model, state: State, slot: int, here: float) -> None:
     counters = state.beam.counters
-    weight = state.pool.weight[slot] - decay_weight(decay, counters.now - here) / counters.scale
+    weight = state.pool.weight[slot] - decay_weight(prior.decay, counters.now - here) / counters.scale
     state.pool.weight[slot] = max(weight, 0.0)
     set_expiry(state.expiry, slot, state.pool.weight[slot])
 
 
-@_age.of(ExponentialTerms)
-def _fade_all(decay: ExponentialTerms, close_below: float, state: State, out: Output, now: float) -> None:
+@begin_record.of(MemorylessTerms)
+def _fade_all(prior: MemorylessTerms, model: Model, state: State, out: Output, record: Incoming) -> None:
     counters, expiry, pool = state.beam.counters, state.expiry, state.pool
-    if now > counters.now:
-        counters.scale *= decay_weight(decay, now - counters.now)
-    while expiry.counters.length > 0 and expiry.key[expiry.heap[0]] * counters.scale < close_below:
+    if record.seq > 0:
+        counters.scale = scale_at(prior, model, state, record)
+    counters.now = position_of(model, record)
+    while expiry.counters.length > 0 and expiry.key[expiry.heap[0]] * counters.scale < prior.close_below:
         slot = expiry.heap[0]
         if pool.pinned[slot] == 1:
-            change_weight(state, slot, decay_weight(decay, 0.0) / counters.scale)
+            change_weight(state, slot, decay_weight(prior.decay, 0.0) / counters.scale)
             set_expiry(expiry, slot, pool.weight[slot])
         else:
             close_slot(state, out, slot, False)
@@ -281,45 +266,8 @@ def _fade_all(decay: ExponentialTerms, close_below: float, state: State, out: Ou
         counters.scale = 1.0
 
 
-@_scale_after.of(ExponentialTerms)
-def _faded_scale_after(decay: ExponentialTerms, state: State, now: float) -> float:
-    elapsed = max(now - state.beam.counters.now, 0.0)
-    return state.beam.counters.scale * decay_weight(decay, elapsed)
-
-
-@_add_member.otherwise
-def _add_in_full(decay: Any, state: State, slot: int, here: float) -> None:
-    gap = state.beam.counters.now - here
-    weight = decay_weight(decay, gap) if gap > 0.0 else 1.0
-    if weight > 0.0:
-        push_member(state.members, slot, here)
-        state.pool.weight[slot] += weight
-
-
-@_take_member.otherwise
-def _take_in_full(decay: Any, state: State, slot: int, here: float) -> None:
-    if drop_member(state.members, slot, here):
-        weight = state.pool.weight[slot] - decay_weight(decay, state.beam.counters.now - here)
-        state.pool.weight[slot] = max(weight, 0.0)
-
-
-@_age.otherwise
-def _sum_anew(decay: Any, close_below: float, state: State, out: Output, now: float) -> None:
-    pool, members = state.pool, state.members
-    for slot in range(pool.counters.high):
-        if pool.state[slot] != ALIVE:
-            continue
-        start = members.queues[slot].start
-        total = 0.0
-        for i in range(members.queues[slot].head, members.queues[slot].length):
-            f = decay_weight(decay, now - members.time[start + i])
-            if f == 0.0:
-                members.queues[slot].head = i + 1
-            total += f
-        if total < close_below or total == 0.0:
-            if pool.pinned[slot] == 1:
-                _begin_anew(decay, state, slot, now)
-            else:
-                close_slot(state, out, slot, False)
-        else:
-            change_weight(state, slot, total)
+@scale_at.of(MemorylessTerms)
+def _faded_scale(prior: MemorylessTerms, model: Model, state: State, record: Incoming) -> float:
+    counters = state.beam.counters
+    elapsed = max(position_of(model, record) - counters.now, 0.0)
+    return counters.scale * decay_weight(prior.decay, elapsed)

@@ -6,7 +6,7 @@ from streamdp.beam.data.choice import NEW, Choice, Scores
 from streamdp.beam.data.members import copy_members
 from streamdp.beam.data.pool import CLOSED, Pool, take_slot
 from streamdp.beam.data.state import Incoming, Model, Output, State
-from streamdp.beam.step.aging import retires, weigh_joined
+from streamdp.beam.step.aging import has_limits, position_of, weigh_joined
 from streamdp.beam.step.closing import announce_closed, discard_slot, found_slot
 from streamdp.beam.step.clusters import (
     agree,
@@ -38,7 +38,7 @@ def _join(model: Model, state: State, scores: Scores, slot: int, record: Incomin
     row.last = record.seq
     row.last_time = record.time
     join_slot(state.clusters, model, scores, slot, record)
-    weigh_joined(model.prior, model, state, slot, record)
+    weigh_joined(model.prior, model, state, slot, position_of(model, record))
     enter_class(state.clusters.bag, slot)
 
 
@@ -172,6 +172,6 @@ def settle(model: Model, state: State, out: Output, choice: Choice, width: int) 
         if count == 0:
             discard_slot(state, slot)
         elif pool.state[slot] == CLOSED:
-            announce_closed(state, out, slot, retires(model.prior))
+            announce_closed(state, out, slot, has_limits(model))
         else:
             agree(state.clusters.bag, pool, slot)
