@@ -23,12 +23,10 @@ from streamdp.kernels.jit import kernel, shared
 from streamdp.kernels.rows import Counters, ints, one
 from streamdp.likelihoods.hierarchical_pitman_yor import (
     HierarchicalPitmanYor,
-    OneTableTerms,
     PitmanYorWordTerms,
-    is_short,
     learn_words,
 )
-from streamdp.likelihoods.words import BagFamily, gain, is_type, learn, totals_of, whole
+from streamdp.likelihoods.words import BagFamily, SetTerms, gain, is_short, is_type, learn, totals_of, whole
 
 RECORD = 0
 """The word that every record has."""
@@ -53,7 +51,7 @@ class CategoricalSetTerms(NamedTuple):
 
     mass: np.ndarray  # float64[V] of a value its prior mass, of a field minus the sum of its values', else 0
     worded: np.ndarray  # bool[V] whether it is a word of a text, whose log p_w then ``mass`` holds
-    text: OneTableTerms
+    text: SetTerms
 
 
 class FieldsLearned(NamedTuple):
@@ -206,7 +204,7 @@ class Categorical(BagFamily):
 
     def terms(self) -> CategoricalTerms:
         """What the stream's kernels read."""
-        none = PitmanYorWordTerms(0.0, 0.0, 0.0, 0.0, 1.0, np.zeros(0), np.zeros(0))
+        none = PitmanYorWordTerms(0.0, 0.0, 0.0, 0.0, 0.0, 1.0, np.zeros(0), np.zeros(0))
         text = none if self.text is None else self.text.terms()
         return CategoricalTerms(float(self.beta), float(self.escape), text)
 

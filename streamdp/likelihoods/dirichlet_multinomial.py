@@ -13,14 +13,12 @@ from streamdp.kernels.checks import whole as whole_number
 from streamdp.likelihoods.words import (
     WORD_SPACE,
     Learned,
+    SetTerms,
     WordFamily,
     base_measure,
     count_word,
-    gain,
     learn,
     log_gamma_table,
-    shape_of,
-    whole,
 )
 
 
@@ -30,13 +28,8 @@ class FlatTerms(NamedTuple):
     beta: float
     vocabulary: int
     escape: float
-
-
-class FlatSetTerms(NamedTuple):
-    """Tables for a set."""
-
-    word: np.ndarray  # float64[most of a word + 2] log Gamma(beta + n)
-    tokens: np.ndarray  # float64[tokens + 1] log Gamma(V beta + n)
+    word_discount: float = 0.0
+    inverse_document_beta: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -93,8 +86,11 @@ class DirichletMultinomial(WordFamily):
         escape = float(self.escape) if self.vocabulary_size is None else 0.0
         return FlatTerms(float(self.beta), self.vocabulary_size or 0, escape)
 
-    def set_terms(self, by_word: np.ndarray, by_record: np.ndarray, base: Any = None) -> FlatSetTerms:
-        """What the kernels read of a set; its words are the vocabulary where that grows."""
+    def set_terms(self, by_word: np.ndarray, by_record: np.ndarray, base: Any = None) -> SetTerms:
+        """What the kernels read of a set, with beta for 1 - d and V beta for b1.
+
+        Its words are the vocabulary where that grows.
+        """
         found = len(by_word)
         size = self.vocabulary_size or max(found, 1)
         if size < found:
@@ -103,14 +99,9 @@ class DirichletMultinomial(WordFamily):
             size = round(1.0 / float(np.max(base)))  # a word not seen yet would make it one more
         # a group is also weighed with itself, though nothing uses it
         most, tokens = 2 * int(by_word.max(initial=0)), int(by_word.sum())
-        return FlatSetTerms(
-            log_gamma_table(self.beta, most + 2), log_gamma_table(self.beta * size, tokens + 1)
-        )
-
-
-@shape_of.of(FlatTerms)
-def _shape(family: FlatTerms) -> tuple[float, float]:
-    return 0.0, 0.0
+        by_tokens = log_gamma_table(self.beta * size, tokens + 1)
+        of_each, none = log_gamma_table(self.beta, most + 2), np.zeros(0)
+        return SetTerms(of_each, by_tokens, np.zeros(found + 2), np.zeros(found), none, 0.0)
 
 
 @base_measure.of(FlatTerms)
@@ -155,13 +146,3 @@ def _learn(
         return
     for i in range(words.shape[0]):
         count_word(learned, words[i], counts[i])
-
-
-@whole.of(FlatSetTerms)
-def _whole(terms: FlatSetTerms, tokens: int, types: int) -> float:
-    return terms.tokens[0] - terms.tokens[tokens]
-
-
-@gain.of(FlatSetTerms)
-def _gain(terms: FlatSetTerms, word: int, count: int, held: int) -> float:
-    return terms.word[held + count] - terms.word[held]

@@ -16,27 +16,20 @@ from streamdp.likelihoods.words import (
     SETTINGS,
     Learned,
     SharedBase,
-    base_measure,
+    WordTerms,
     count_word,
     gain,
     in_order,
     learn,
     log_gamma_table,
-    shape_of,
-    shared_measure,
     whole,
 )
 
 
-class DirichletTerms(NamedTuple):
-    """What the stream's kernels read; ``base`` is of no size where it is learned."""
+class DirichletTerms(WordTerms):
+    """What the stream's kernels read: the base measure counts tokens."""
 
-    concentration: float
-    inverse_document_beta: float
-    smoothing: float
-    discount: float
-    escape: float
-    base: np.ndarray
+    __slots__ = ()
 
 
 class DirichletSetTerms(NamedTuple):
@@ -102,7 +95,7 @@ class HierarchicalDirichlet(SharedBase):
     def terms(self) -> DirichletTerms:
         """What the stream's kernels read."""
         inverse = 0.0 if self.document_beta is None else 1.0 / self.document_beta
-        return DirichletTerms(float(self.base_concentration), inverse, *self.base_terms())
+        return DirichletTerms(float(self.base_concentration), 0.0, inverse, *self.base_terms(), np.zeros(0))
 
     def of_set(self, counts: np.ndarray) -> np.ndarray:
         """The same, but the words of a set are all there are: mass for others would be a price of every word.
@@ -140,14 +133,6 @@ class HierarchicalDirichlet(SharedBase):
     def mass_beyond_one(self, terms: DirichletSetTerms) -> float:
         """log of by how much the base measure sums to more than one, at least 0."""
         return math.log(max(float(terms.mass.sum()) / self.base_concentration, 1.0))
-
-
-@shape_of.of(DirichletTerms)
-def _shape(family: DirichletTerms) -> tuple[float, float]:
-    return 0.0, family.inverse_document_beta
-
-
-base_measure.of(DirichletTerms)(shared_measure)
 
 
 @learn.of(DirichletTerms)

@@ -5,26 +5,23 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 
 from streamdp.kernels.checks import discount_in_range, positive
-from streamdp.kernels.jit import kernel, shared
+from streamdp.kernels.jit import kernel
 from streamdp.likelihoods.base import Moments
 from streamdp.likelihoods.words import (
     SETTINGS,
     Learned,
+    SetTerms,
     SharedBase,
-    base_measure,
+    WordTerms,
     count_word,
-    gain,
     learn,
     log_gamma_table,
-    log_shared,
-    shape_of,
     weights_of_counts,
-    whole,
 )
 
 SHORT = (0.3, 2.4)
@@ -34,33 +31,10 @@ KEPT = 1.0 - 1.0 / 2000.0
 """What each record leaves of the evidence for counts of clusters: it counts for some 2,000 records."""
 
 
-class PitmanYorWordTerms(NamedTuple):
-    """What the stream's kernels read; ``base`` is of no size where it is learned."""
+class PitmanYorWordTerms(WordTerms):
+    """What the stream's kernels read: the base measure counts clusters and tokens."""
 
-    concentration: float
-    word_discount: float
-    smoothing: float
-    discount: float
-    escape: float
-    base: np.ndarray
-    short: np.ndarray  # float64[L] b1 of records of one word, of two and so on
-
-
-class OneTableTerms(NamedTuple):
-    """Tables for a set, all tokens of a word in a cluster sitting at one table."""
-
-    word: np.ndarray  # float64[most of a word + 2] log Gamma(n - d)
-    tokens: np.ndarray  # float64[tokens + 1] log Gamma(b1 + n)
-    types: np.ndarray  # float64[V + 1] sum of log(b1 + d t) for t below
-    mass: np.ndarray  # float64[V] log p_w
-    short: np.ndarray  # float64[L] b1 of a cluster of one distinct word, of two and so on
-    word_discount: float
-
-
-@shared
-def is_short(words: int, most: int) -> bool:
-    """Whether texts of so many words have a b1 of their own; those of up to ``most`` have."""
-    return 0 < words <= most
+    __slots__ = ()
 
 
 @dataclass(frozen=True)
@@ -138,24 +112,24 @@ class HierarchicalPitmanYor(SharedBase):
         """What the stream's kernels read."""
         concentration, discount = float(self.base_concentration), float(self.word_discount)
         short = np.minimum(np.array(self.short_concentrations, np.float64), concentration)
-        return PitmanYorWordTerms(concentration, discount, *self.base_terms(), short)
+        return PitmanYorWordTerms(concentration, discount, 0.0, *self.base_terms(), short)
 
     def counted(self, by_word: np.ndarray, by_cluster: np.ndarray) -> np.ndarray:
         """Clusters."""
         return by_cluster
 
-    def set_terms(self, by_word: np.ndarray, by_record: np.ndarray, base: Any = None) -> OneTableTerms:
+    def set_terms(self, by_word: np.ndarray, by_record: np.ndarray, base: Any = None) -> SetTerms:
         """What the kernels read of a set."""
         b1, d = self.base_concentration, self.word_discount
         tokens = log_gamma_table(b1, int(by_word.sum()) + 1)
         p = self.base_of(by_word, by_record, base)
         most = 2 * int(by_word.max(initial=0))  # a group is also weighed with itself, though nothing uses it
-        word = np.concatenate([[0.0], log_gamma_table(1.0 - d, most + 1)])
+        word = log_gamma_table(1.0 - d, most + 1)
         types = np.concatenate([[0.0], np.cumsum(np.log(b1 + d * np.arange(len(by_word) + 1)))])
         with np.errstate(divide="ignore"):
-            return OneTableTerms(word, tokens, types, np.log(p), self.terms().short, float(d))
+            return SetTerms(np.append(word[:1], word), tokens, types, np.log(p), self.terms().short, float(d))
 
-    def mass_beyond_one(self, terms: OneTableTerms) -> float:
+    def mass_beyond_one(self, terms: SetTerms) -> float:
         """log of by how much the base measure sums to more than one, at least 0."""
         return math.log(max(float(np.exp(terms.mass).sum()), 1.0))
 
@@ -176,25 +150,6 @@ class HierarchicalPitmanYor(SharedBase):
     ) -> np.ndarray:
         """As of one b1, and what a change of it may add."""
         return super().upper_bounds(terms, offsets, words, counts) + self.mass_by_length
-
-
-@shape_of.of(PitmanYorWordTerms)
-def _shape(family: PitmanYorWordTerms) -> tuple[float, float]:
-    return family.word_discount, 0.0
-
-
-@base_measure.of(PitmanYorWordTerms)
-def _base_measure(
-    family: PitmanYorWordTerms,
-    learned: Learned,
-    words: np.ndarray,
-    counts: np.ndarray,
-    inverse: np.ndarray,
-    length: int,
-) -> tuple[float, float]:
-    short = is_short(length, family.short.shape[0])
-    b1 = family.short[length - 1] if short else family.concentration
-    return log_shared(family, learned, words, counts, inverse), b1
 
 
 @learn.of(PitmanYorWordTerms)
@@ -271,21 +226,3 @@ def _change(new_probability: float, change: float) -> float:
     if change < 1.0:
         return math.log1p(new_probability * math.expm1(change))
     return change + math.log(new_probability + (1.0 - new_probability) * math.exp(-change))
-
-
-@whole.of(OneTableTerms)
-def _whole(terms: OneTableTerms, tokens: int, types: int) -> float:
-    if not is_short(types, terms.short.shape[0]):
-        return terms.tokens[0] - terms.tokens[tokens] + terms.types[types]
-    b1 = terms.short[types - 1]
-    total = math.lgamma(b1) - math.lgamma(b1 + tokens)
-    for t in range(types):
-        total += math.log(b1 + terms.word_discount * t)
-    return total
-
-
-@gain.of(OneTableTerms)
-def _gain(terms: OneTableTerms, word: int, count: int, held: int) -> float:
-    if held > 0:
-        return terms.word[held + count] - terms.word[held]
-    return terms.mass[word] + terms.word[count] - terms.word[1]

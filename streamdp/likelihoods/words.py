@@ -6,9 +6,9 @@ probability of a token is
     (n_kw - d [n_kw > 0] + (b1 + d T_k) p_w) / (n_k + b1)
 
 in a cluster of n_k tokens of T_k distinct words. A family's file holds two predictives side by side. That of
-the *stream* takes a record token by token, under a base measure that grows with the stream: ``terms``, for
-which ``shape_of``, ``base_measure`` and ``learn`` are implemented. That of a *set* is exchangeable, in closed
-form, under a base measure that is fixed: ``set_terms``, with ``whole`` and ``gain``.
+the *stream* takes a record token by token, under a base measure that grows with the stream: ``terms``, with
+the discount and the document level, for which ``base_measure`` and ``learn`` are implemented. That of a *set*
+is exchangeable, in closed form, under a base measure that is fixed: ``set_terms``, with ``whole``, ``gain``.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from typing import Annotated, Any, NamedTuple, Self, TypeAlias
 import numpy as np
 
 from streamdp.kernels.checks import discount_in_range, not_negative, positive
-from streamdp.kernels.jit import entry, generic, kernel
+from streamdp.kernels.jit import entry, generic, kernel, shared
 from streamdp.kernels.rows import Counters, ints, new_counters, one
 from streamdp.likelihoods.base import Likelihood
 
@@ -65,10 +65,34 @@ def totals_of(kind: type, counts: np.ndarray, **more: float) -> Counters:
     return new_counters(kind, total=int(counts.sum()), seen=int(np.count_nonzero(counts)), **more)
 
 
-@generic
-def shape_of(family: Any) -> tuple[float, float]:
-    """The discount d of words within a cluster, and 1 / beta of the document level."""
-    raise NotImplementedError
+class WordTerms(NamedTuple):
+    """What the stream's kernels read of a family with a base measure that all clusters share."""
+
+    concentration: float  # b1
+    word_discount: float  # d
+    inverse_document_beta: float  # 1 / beta of the document level; 0: there is none
+    smoothing: float
+    discount: float
+    escape: float
+    base: np.ndarray  # float64[V] p_w, of no size where it is learned
+    short: np.ndarray  # float64[L] b1 of records of one word, of two and so on
+
+
+class SetTerms(NamedTuple):
+    """Tables for a set, all tokens of a word in a cluster sitting at one table."""
+
+    word: np.ndarray  # float64[most of a word + 2] log Gamma(n - d), of 0 as of 1 where d > 0
+    tokens: np.ndarray  # float64[tokens + 1] log Gamma(b1 + n)
+    types: np.ndarray  # float64[V + 1] sum of log(b1 + d t) for t below
+    mass: np.ndarray  # float64[V] log p_w, which the first token of a word has besides
+    short: np.ndarray  # float64[L] b1 of a cluster of one distinct word, of two and so on
+    word_discount: float
+
+
+@shared
+def is_short(words: int, most: int) -> bool:
+    """Whether texts of so many words have a b1 of their own; those of up to ``most`` have."""
+    return 0 < words <= most
 
 
 @generic
@@ -414,19 +438,34 @@ def _learned(
     return total - math.log(product)
 
 
-def shared_measure(
-    family: Any, learned: Learned, words: np.ndarray, counts: np.ndarray, inverse: np.ndarray, length: int
+@base_measure.of(WordTerms)
+def _shared_measure(
+    family: WordTerms,
+    learned: Learned,
+    words: np.ndarray,
+    counts: np.ndarray,
+    inverse: np.ndarray,
+    length: int,
 ) -> tuple[float, float]:
-    """``base_measure`` of every family here, registered for its terms."""
-    return log_shared(family, learned, words, counts, inverse), family.concentration
-
-
-@kernel
-def log_shared(
-    family: Any, learned: Learned, words: np.ndarray, counts: np.ndarray, inverse: np.ndarray
-) -> float:
-    """Fill ``inverse`` with 1 / p_w; the log of the product of p_w over all tokens."""
+    b1 = family.short[length - 1] if is_short(length, family.short.shape[0]) else family.concentration
     if family.base.shape[0] > 0:
-        return _fixed(family.base, words, counts, inverse)
+        return _fixed(family.base, words, counts, inverse), b1
     smoothing, discount, escape = family.smoothing, family.discount, family.escape
-    return _learned(smoothing, discount, escape, learned, words, counts, inverse)
+    return _learned(smoothing, discount, escape, learned, words, counts, inverse), b1
+
+
+@whole.of(SetTerms)
+def _whole(terms: SetTerms, tokens: int, types: int) -> float:
+    if not is_short(types, terms.short.shape[0]):
+        return terms.tokens[0] - terms.tokens[tokens] + terms.types[types]
+    b1 = terms.short[types - 1]
+    total = math.lgamma(b1) - math.lgamma(b1 + tokens)
+    for t in range(types):
+        total += math.log(b1 + terms.word_discount * t)
+    return total
+
+
+@gain.of(SetTerms)
+def _gain(terms: SetTerms, word: int, count: int, held: int) -> float:
+    first = 0.0 if held > 0 else terms.mass[word]
+    return first + terms.word[held + count] - terms.word[held]

@@ -25,7 +25,7 @@ Unit = Literal["records", "seconds"]
 
 
 class DistanceDependentTerms(NamedTuple):
-    """What kernels read; ``decay`` is the terms of a decay. Under any, weights are summed for every record."""
+    """What kernels read; ``decay`` is the terms of a decay. Weights are summed anew for every record."""
 
     concentration: float
     decay: Any

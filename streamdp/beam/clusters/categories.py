@@ -12,14 +12,14 @@ from typing import Any
 
 import numpy as np
 
-from streamdp.beam.clusters.index import Index, add_words, count_in, take_words, telling, top_words
+from streamdp.beam.clusters.index import Index, add_words, count_in, take_words
 from streamdp.beam.clusters.repeats import repeat_gains, score_repeats
 from streamdp.beam.clusters.sizes import Sizes, join_class
 from streamdp.beam.clusters.sparse import SHORT, score_singles, singles_and_length, sum_values, touch_words
-from streamdp.beam.clusters.words import WordClusters
+from streamdp.beam.clusters.words import WordClusters, telling
 from streamdp.beam.data.choice import SHARED, Scores, WordScores, is_touched
 from streamdp.beam.data.pool import CLOSED, Pool
-from streamdp.beam.data.state import Incoming, Model, Output, State
+from streamdp.beam.data.state import Incoming, Model, State
 from streamdp.beam.step import clusters as contract
 from streamdp.beam.step.evidence import may_found
 from streamdp.kernels.jit import kernel
@@ -28,7 +28,6 @@ from streamdp.likelihoods.categorical import (
     RECORD,
     TEXT,
     CategoricalTerms,
-    FieldsLearned,
     field_of,
     mass_of_field,
     mass_of_value,
@@ -254,17 +253,12 @@ def _enter_class(clusters: CategoryClusters, slot: int) -> None:
     join_class(clusters.sizes, slot, index.tokens[slot], index.distinct[slot], index.records[slot])
 
 
-@telling.of(FieldsLearned)
-def _telling(by: FieldsLearned, index: Index, slot: int, closed: bool, word: int, count: int) -> float:
+@telling.of(CategoryClusters)
+def _telling(bag: CategoryClusters, pool: Pool, slot: int, word: int, count: int) -> float:
     """A value that is frequent in the cluster, and more so than elsewhere (see FieldsLearned)."""
-    field = by.field[word]
+    learned, field = bag.learned, bag.learned.field[word]
     if field == FIELD:
         return -np.inf
-    more = (by.counts[field] + 1.0) / by.counts[word] * count / count_in(index, slot, closed, field)
+    own = count_in(bag.inverted, slot, pool.state[slot] == CLOSED, field)
+    more = (learned.counts[field] + 1.0) / learned.counts[word] * count / own
     return count * math.log(more) if more > 1.0 else -np.inf
-
-
-@contract.describe.of(CategoryClusters)
-def _describe(clusters: CategoryClusters, pool: Pool, slot: int, out: Output, event: int) -> None:
-    closed, words, counts = pool.state[slot] == CLOSED, out.event_words[event], out.event_counts[event]
-    top_words(clusters.inverted, clusters.learned, slot, closed, words, counts)

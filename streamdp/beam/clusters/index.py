@@ -6,13 +6,12 @@ knows where its posting stands, a posting knows which entry of its cluster it be
 
 from __future__ import annotations
 
-import math
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
 from streamdp.kernels.blocks import HEADER, allocate, append_room, drop_list, shrink_list, size_index
-from streamdp.kernels.jit import generic, kernel
+from streamdp.kernels.jit import kernel
 from streamdp.kernels.rows import Counters, ints, of, one, row_type, rows
 
 POSTING_LIST = row_type("start length block most")
@@ -213,25 +212,8 @@ def release_words(index: Index, slot: int) -> None:
     drop_list(index.entries, index.word, index.own, slot)
 
 
-class ByClusters(NamedTuple):
-    """Words tell of a cluster what others lack."""
-
-    clusters: int  # live ones
-
-
-@generic
-def telling(by: Any, index: Index, slot: int, closed: bool, word: int, count: int) -> float:
-    """How much it says of a slot that it has so many of a word; -inf for what nobody is to be told."""
-    raise NotImplementedError
-
-
-@telling.of(ByClusters)
-def _telling(by: ByClusters, index: Index, slot: int, closed: bool, word: int, count: int) -> float:
-    return count * math.log((1.0 + by.clusters) / max(index.lists[word].length, 1))
-
-
 @kernel
-def _count_at(index: Index, entry: int, closed: bool) -> int:
+def count_at(index: Index, entry: int, closed: bool) -> int:
     """How often a slot holds the word of one of its entries."""
     where = index.where[entry]
     return where if closed else index.occurrences[index.lists[index.word[entry]].start + where]
@@ -243,30 +225,5 @@ def count_in(index: Index, slot: int, closed: bool, word: int) -> int:
     begin = index.own[slot].start
     for entry in range(begin, begin + index.types[slot]):
         if index.word[entry] == word:
-            return _count_at(index, entry, closed)
+            return count_at(index, entry, closed)
     return 0
-
-
-@kernel
-def top_words(index: Index, by: Any, slot: int, closed: bool, words: np.ndarray, counts: np.ndarray) -> None:
-    """Fill ``words``/``counts`` with the slot's most telling words (older entry first), -1 padded."""
-    size = words.shape[0]
-    for j in range(size):
-        words[j] = -1
-        counts[j] = 0
-    begin = index.own[slot].start
-    for i in range(index.types[slot]):
-        w = index.word[begin + i]
-        count = _count_at(index, begin + i, closed)
-        score = telling(by, index, slot, closed, w, count)
-        j = size if score > -np.inf else 0
-        while j > 0:
-            if words[j - 1] >= 0 and telling(by, index, slot, closed, words[j - 1], counts[j - 1]) >= score:
-                break
-            if j < size:
-                words[j] = words[j - 1]
-                counts[j] = counts[j - 1]
-            j -= 1
-        if j < size and score > -np.inf:
-            words[j] = w
-            counts[j] = count

@@ -42,7 +42,7 @@ from streamdp.beam.data.choice import BLOCK, SHARED, Scores, WordScores, is_touc
 from streamdp.beam.data.pool import Pool
 from streamdp.beam.data.state import Model
 from streamdp.kernels.jit import kernel
-from streamdp.likelihoods.words import Learned, base_measure, log_gamma_beside, shape_of
+from streamdp.likelihoods.words import Learned, base_measure, log_gamma_beside
 
 SHORT = 16
 """Tokens whose factors are multiplied before a logarithm is taken: no double overflows by them."""
@@ -342,7 +342,7 @@ def score_words(
     singles, length = singles_and_length(counts)
     shown = words.shape[0] if whole else length
     log_base, b1 = base_measure(family, learned, words, counts, inner.inverse, shown)
-    d, extra = shape_of(family)
+    d, extra = family.word_discount, family.inverse_document_beta
     if extra > 0.0:
         for t in range(length):
             log_base -= math.log1p(t * extra)

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from streamdp.beam.clusters import sizes as by_size
 from streamdp.beam.clusters.index import (
-    ByClusters,
     Index,
     add_words,
     copy_words,
+    count_at,
     release_words,
     relink,
     take_words,
-    top_words,
     unindex,
 )
 from streamdp.beam.clusters.sizes import Sizes, join_class
@@ -27,7 +27,7 @@ from streamdp.beam.step import clusters as contract
 from streamdp.beam.step.candidates import log_offer, offer_candidate, offer_slot, raise_floor, turned_away
 from streamdp.beam.step.capacity import need
 from streamdp.beam.step.evidence import least_new
-from streamdp.kernels.jit import kernel
+from streamdp.kernels.jit import generic, kernel
 from streamdp.likelihoods.words import learn
 
 
@@ -174,11 +174,41 @@ def _learn_record(
     learn(terms, bag.learned, record.words, record.counts, scores.words.fresh, new_probability)
 
 
+@generic
+def telling(bag: Any, pool: Pool, slot: int, word: int, count: int) -> float:
+    """How much it says of a slot that it has so many of a word; -inf for what nobody is to be told."""
+    raise NotImplementedError
+
+
+@telling.of(WordClusters)
+def _telling(bag: WordClusters, pool: Pool, slot: int, word: int, count: int) -> float:
+    return count * math.log((1.0 + pool.counters.open) / max(bag.inverted.lists[word].length, 1))
+
+
 @contract.describe.of(WordClusters)
 def _describe(bag: WordClusters, pool: Pool, slot: int, out: Output, event: int) -> None:
-    words, counts = out.event_words[event], out.event_counts[event]
-    by = ByClusters(pool.counters.open)
-    top_words(bag.inverted, by, slot, pool.state[slot] == CLOSED, words, counts)
+    """Note the slot's most telling words (older entry first), -1 padded."""
+    words, counts, closed = out.event_words[event], out.event_counts[event], pool.state[slot] == CLOSED
+    index, size = bag.inverted, words.shape[0]
+    for j in range(size):
+        words[j] = -1
+        counts[j] = 0
+    begin = index.own[slot].start
+    for i in range(index.types[slot]):
+        w = index.word[begin + i]
+        count = count_at(index, begin + i, closed)
+        score = telling(bag, pool, slot, w, count)
+        j = size if score > -np.inf else 0
+        while j > 0:
+            if words[j - 1] >= 0 and telling(bag, pool, slot, words[j - 1], counts[j - 1]) >= score:
+                break
+            if j < size:
+                words[j] = words[j - 1]
+                counts[j] = counts[j - 1]
+            j -= 1
+        if j < size and score > -np.inf:
+            words[j] = w
+            counts[j] = count
 
 
 @contract.enter_class.of(WordClusters)
