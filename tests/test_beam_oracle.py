@@ -141,12 +141,11 @@ def compare(
 
 def check_pool(beam: BeamSearch) -> None:
     """The shared pool says the same as the hypotheses: who holds what, and sums over size classes."""
-    pool, clusters = beam.state.pool, beam.state.clusters
+    pool, clusters, sizes = beam.state.pool, beam.state.clusters, beam.state.sizes
     alive = np.flatnonzero(pool.state == ALIVE)
     assert pool.counters.used == np.count_nonzero(pool.state)
     if isinstance(clusters.bag, WordClusters):
-        clusters = clusters.bag
-        sizes, index = clusters.sizes, clusters.inverted
+        index = clusters.bag.inverted
         assert (sizes.of[alive] >= 0).all()
         agreed = alive[pool.column[alive] < 0]
         for c in set(sizes.of[agreed].tolist()):
@@ -157,12 +156,12 @@ def check_pool(beam: BeamSearch) -> None:
         of = sizes.of[alive]
         assert index.tokens[alive].tolist() == sizes.tokens[of].tolist()
         assert index.records[alive].tolist() == sizes.records[of].tolist()
-        named = isinstance(clusters, CategoryClusters)
+        named = isinstance(clusters.bag, CategoryClusters)
         distinct = index.distinct if named else index.types
         assert distinct[alive].tolist() == sizes.types[of].tolist()
         worded = np.ones(len(index.lists), bool)
         if named:
-            worded = worded_by(beam.model.family.bag, clusters.learned.field)
+            worded = worded_by(beam.model.family.bag, clusters.bag.learned.field)
         check_postings(index, alive, worded)
 
 

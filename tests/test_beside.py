@@ -24,8 +24,9 @@ from test_mixed import TEXTS, newest, problem_of
 
 from streamdp import Engine, Settings, StreamDP, fit
 from streamdp.beam.data.pool import ALIVE
+from streamdp.beam.data.sizes import leave_class
 from streamdp.beam.data.state import Incoming
-from streamdp.beam.step.clusters import bag_of_slot, hide_slot, leave_class, score_record, value_of
+from streamdp.beam.step.clusters import bag_of_slot, hide_slot, score_record, value_of
 from streamdp.encode.batch import Batch
 from streamdp.encode.beside import STEP, VectorBeside
 from streamdp.encode.encoders import decoder_of
@@ -186,12 +187,13 @@ def test_rows_are_the_sums_of_the_vectors_that_clusters_hold(more: dict[str, Any
 def score_whole(model: Any, state: Any, scores: Any, bag: Any, slot: int, out: np.ndarray) -> None:
     """Predictives of all records of a cluster, as one, in the others, in nats, and of a new one."""
     whole = bag_of_slot(state.clusters, bag, slot)
-    leave_class(state.clusters.bag, state.pool, slot)
+    leave_class(state.sizes, state.pool, slot)
     hide_slot(state.clusters.bag, slot)
     score_record(state.clusters, model, state, scores, whole)
     for other in range(out.shape[0] - 1):
         if state.pool.state[other] == ALIVE and other != slot:
-            out[other] = math.log(value_of(state.clusters.bag, scores, other)) + scores.counters.reference
+            value = value_of(state.clusters.bag, state, scores, other)
+            out[other] = math.log(value) + scores.counters.reference
     out[-1] = math.log(scores.counters.new_value) + scores.counters.reference
 
 

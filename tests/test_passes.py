@@ -16,8 +16,8 @@ from algebra import add, empty
 from commands import call
 from feeds import Told, feed, headlines, nothing, record, texts, vectors
 
-from streamdp.beam.clusters.sizes import Sizes
 from streamdp.beam.data.pool import ALIVE
+from streamdp.beam.data.sizes import Sizes
 from streamdp.beam.looks.moves import Moves, apply, head_by_label
 from streamdp.engine import Engine
 from streamdp.errors import ConfigError
@@ -74,7 +74,7 @@ def check(engine: Engine, newest: list[int], records: list[Record]) -> None:
     search, batch = stream.search, stream.held.batch
     pool, rows, family = search.state.pool, search.state.lineages.rows, search.likelihood
     if isinstance(family, WordFamily):
-        check_classes(search.words.sizes)
+        check_classes(search.state.sizes)
     labels = np.array(newest)
     if stream.held.first == 0:
         assert stream.held.labels.tolist() == newest

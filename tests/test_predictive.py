@@ -53,7 +53,7 @@ def test_one_word_records_sum_to_one(prior: str, family: str, width: int) -> Non
 def of_each_cluster(beam: BeamSearch) -> list[float]:
     """Predictive of the record that was scored last: under each cluster by slot, then under an empty one."""
     pool, scores = beam.state.pool, beam.scores
-    words, sizes = scores.words, beam.words.sizes
+    words, sizes = scores.words, beam.state.sizes
     reference = math.exp(scores.counters.reference)
     touched = is_touched(words.cells["mark"], words.counters.tick)
     slots = np.flatnonzero(pool.state == ALIVE)

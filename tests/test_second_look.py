@@ -359,7 +359,7 @@ def test_places_share_a_word_have_the_best_predictive_and_of_those_alike_the_mos
     assert held is not None
     for i in range(200, 310):
         search.score(held.batch.slice(i, i + 1))
-        pool, words, sizes = search.state.pool, search.scores.words, search.words.sizes
+        pool, words, sizes = search.state.pool, search.scores.words, search.state.sizes
         slots = np.flatnonzero((pool.state == ALIVE) & (pool.column < 0) & (pool.slots["size"] >= least))
         untouched = ~is_touched(words.cells["mark"][slots], words.counters.tick)
         values = np.where(untouched, words.ratio[sizes.of[slots]], search.scores.value[slots])

@@ -10,9 +10,9 @@ import numpy as np
 
 from streamdp.beam.clusters.categories import CategoryClusters
 from streamdp.beam.clusters.index import Index
-from streamdp.beam.clusters.sizes import Sizes, rehash
 from streamdp.beam.clusters.words import WordClusters
 from streamdp.beam.data.pool import ALIVE, Pool
+from streamdp.beam.data.sizes import Sizes, new_sizes, rehash
 from streamdp.beam.data.state import Clusters, State
 from streamdp.beam.growth import SLOTS
 from streamdp.kernels.blocks import blocks_for, places_of
@@ -31,12 +31,12 @@ COUNTS = 1 << 31
 def facts_of_clusters(state: State, used: np.ndarray) -> dict[str, Any]:
     """Facts of the clusters in the slots in use."""
     bag, rows = state.clusters
-    found = {} if is_absent(bag) else _facts_of_words(bag, state.pool, used)
+    found = {} if is_absent(bag) else _facts_of_words(bag, state, used)
     return found if is_absent(rows) else {**found, "rows": rows.block[used]}
 
 
-def _facts_of_words(bag: WordClusters, pool: Pool, used: np.ndarray) -> dict[str, Any]:
-    index, sizes, learned = bag.inverted, bag.sizes, bag.learned
+def _facts_of_words(bag: WordClusters, state: State, used: np.ndarray) -> dict[str, Any]:
+    pool, sizes, index, learned = state.pool, state.sizes, bag.inverted, bag.learned
     types, alive = index.types[used], pool.state[used] == ALIVE
     entries = places_of(index.own["start"][used], types)
     words, shown = index.word[entries], np.repeat(alive, types)
@@ -62,8 +62,13 @@ def _facts_of_words(bag: WordClusters, pool: Pool, used: np.ndarray) -> dict[str
     }
 
 
-def clusters_of(facts: Facts, fresh: Clusters, family: Parts, pool: Pool, used: np.ndarray) -> Clusters:
-    """The clusters that facts are of; ``fresh`` are clusters of the model's kind, ``family`` its terms."""
+def clusters_of(
+    facts: Facts, fresh: Clusters, family: Parts, pool: Pool, used: np.ndarray
+) -> tuple[Clusters, Sizes]:
+    """The clusters that facts are of, and their classes of size.
+
+    ``fresh`` are clusters of the model's kind, ``family`` its terms.
+    """
     bag, rows = fresh
     named = isinstance(bag, CategoryClusters)
     words, vectors = not is_absent(bag), not is_absent(rows)
@@ -75,7 +80,11 @@ def clusters_of(facts: Facts, fresh: Clusters, family: Parts, pool: Pool, used: 
         rows.block[used] = reals_of(facts, "rows", (len(used), len(rows.empty)))
         if rows.coarse.shape[1]:
             coarsen_rows(family.vector, rows.block, rows.coarse)
-    return Clusters(_words_of(facts, bag, family.bag, pool, used) if words else bag, rows)
+    if not words:
+        return Clusters(bag, rows), grown(new_sizes(SLOTS, SLOTS, 16 * SLOTS), "slots", len(pool.slots))
+    bag = _words_of(facts, bag, family.bag, pool, used)
+    distinct = bag.inverted.distinct if named else bag.inverted.types
+    return Clusters(bag, rows), _sizes_of(facts, bag.inverted, pool, distinct)
 
 
 def _words_of(facts: Facts, fresh: WordClusters, family: Any, pool: Pool, used: np.ndarray) -> WordClusters:
@@ -86,9 +95,7 @@ def _words_of(facts: Facts, fresh: WordClusters, family: Any, pool: Pool, used: 
     else:
         learned = learned_from(*_counts_of(facts))
         counted = np.ones(len(learned.counts), bool)
-    index = _index_of(facts, counted, pool, used, named)
-    sizes = _sizes_of(facts, index, pool, index.distinct if named else index.types)
-    return type(fresh)(index, sizes, learned)
+    return type(fresh)(_index_of(facts, counted, pool, used, named), learned)
 
 
 def _counts_of(facts: Facts) -> tuple[np.ndarray, np.ndarray, float]:

@@ -106,10 +106,12 @@ def state_of(facts: Facts, model: Model, likelihood: Likelihood) -> State:
     )
     announced[1, undecided & (size - 1)] = ints_of(facts, "announced_founder", 0, max(seq, 1), len(undecided))
     used = np.flatnonzero(pool.state != VACANT)
+    clusters, sizes = clusters_of(facts["clusters"], new_clusters(likelihood), model.family, pool, used)
     return State(
         beam,
         pool,
-        clusters_of(facts["clusters"], new_clusters(likelihood), model.family, pool, used),
+        clusters,
+        sizes,
         _expiry_of(facts, pool, used),
         _members_of(facts, pool, used),
         trellis,

@@ -11,9 +11,9 @@ import numpy as np
 
 from streamdp.beam.clusters.categories import CategoryClusters
 from streamdp.beam.clusters.index import Index
-from streamdp.beam.clusters.sizes import more_classes, new_sizes
 from streamdp.beam.clusters.vectors import VectorClusters
 from streamdp.beam.clusters.words import WordClusters
+from streamdp.beam.data.sizes import more_classes, new_sizes
 from streamdp.beam.data.state import Clusters, Model, State
 from streamdp.beam.data.trellis import LINEAGE_BITS, new_trellis
 from streamdp.errors import Exit, StreamdpError
@@ -39,7 +39,7 @@ def new_clusters(likelihood: Likelihood) -> Clusters:
     if likelihood.bag is not None:
         named = isinstance(likelihood.bag, Categorical)
         kind, learned = (CategoryClusters, FieldsLearned) if named else (WordClusters, Learned)
-        bag = kind(made(Index, SIZES), new_sizes(SLOTS, SLOTS, 16 * SLOTS), made(learned, SIZES))
+        bag = kind(made(Index, SIZES), made(learned, SIZES))
     if likelihood.vector is not None:
         empty, coarse = likelihood.vector.empty_row(), 0 if likelihood.sparse else likelihood.vector.coarse
         sizes = {**SIZES, "width": len(empty), "coarse": coarse}
@@ -54,6 +54,7 @@ def new_state(model: Model, likelihood: Likelihood) -> State:
         State,
         {**SIZES, "beam": model.beam},
         clusters=new_clusters(likelihood),
+        sizes=new_sizes(SLOTS, SLOTS, 16 * SLOTS),
         trellis=new_trellis(16 * SLOTS),
     )
 
@@ -90,9 +91,7 @@ def _with_room(state: State, name: str, size: int) -> State:
     if name == "announced":
         return _announced(state, size)
     if name == "classes":
-        bag = state.clusters.bag
-        bag = bag._replace(sizes=more_classes(bag.sizes, size))
-        return state._replace(clusters=state.clusters._replace(bag=bag))
+        return state._replace(sizes=more_classes(state.sizes, size))
     if name == "lineages" and size > MOST_LINEAGES:
         raise StreamdpError(
             f"more than {MOST_LINEAGES:,} clusters at a time: bound them with retire_after or max_clusters",

@@ -154,7 +154,7 @@ class BeamSearch:
                 sizes = {"slots": slots, "coarse": coarse, "looked": slots if coarse else 0}
                 self.scores = made(Scores, sizes, words=ABSENT)
             return
-        classes, vocabulary = bag.sizes.classes.shape[0], bag.learned.counts.shape[0]
+        classes, vocabulary = self.state.sizes.classes.shape[0], bag.learned.counts.shape[0]
         held = self.scores.words
         if (
             not isinstance(held, WordScores)

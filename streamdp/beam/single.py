@@ -76,7 +76,7 @@ def shares_of_head(search: BeamSearch) -> dict[int, float]:
     slots = slots[state.pool.state[slots] == ALIVE]
     value, words = scores.value[slots], scores.words
     if search.sparse:
-        untouched = words.ratio[search.words.sizes.of[slots]]
+        untouched = words.ratio[state.sizes.of[slots]]
         touched = is_touched(words.cells["mark"][slots], words.counters.tick)
         value = np.where(touched, value, untouched)
     mass = state.pool.weight[slots] * state.beam.counters.scale * value

@@ -143,7 +143,7 @@ def fields_of(kind: type) -> dict[str, Any]:
     return found
 
 
-def made(kind: type[T], sizes: Mapping[str, int], **given: Any) -> T:
+def made(kind: type[T], sizes: Mapping[str, int], /, **given: Any) -> T:
     """The arrays of a named tuple; fields that declare no array are ``given``."""
     values = dict(given)
     for name, field in fields_of(kind).items():

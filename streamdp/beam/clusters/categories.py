@@ -14,11 +14,11 @@ import numpy as np
 
 from streamdp.beam.clusters.index import Index, add_words, count_in, take_words
 from streamdp.beam.clusters.repeats import repeat_gains, score_repeats
-from streamdp.beam.clusters.sizes import Sizes, join_class
 from streamdp.beam.clusters.sparse import SHORT, score_singles, singles_and_length, sum_values, touch_words
 from streamdp.beam.clusters.words import WordClusters, telling
 from streamdp.beam.data.choice import SHARED, Scores, WordScores, is_touched
 from streamdp.beam.data.pool import CLOSED, Pool
+from streamdp.beam.data.sizes import Sizes, join_class
 from streamdp.beam.data.state import Incoming, Model, State
 from streamdp.beam.step import clusters as contract
 from streamdp.beam.step.evidence import may_found
@@ -125,6 +125,7 @@ def _score_classes(sizes: Sizes, scores: WordScores, mass: float, count: int) ->
 @kernel
 def _score_fields(
     clusters: CategoryClusters,
+    sizes: Sizes,
     family: CategoricalTerms,
     scores: WordScores,
     words: np.ndarray,
@@ -147,7 +148,7 @@ def _score_fields(
             mass = mass_of_field(family, learned, word)
             log_base -= rising(mass, counts[i])
             if learned.counts[word] == learned.counts[RECORD]:
-                _score_classes(clusters.sizes, scores, mass, counts[i])
+                _score_classes(sizes, scores, mass, counts[i])
             else:
                 _touch(index, scores, b1, d, word, counts[i], mass, -1)
         if i % SHORT == SHORT - 1:
@@ -157,13 +158,13 @@ def _score_fields(
 
 @kernel
 def _score_by_words(
-    clusters: CategoryClusters, family: CategoricalTerms, scores: Scores, record: Incoming
+    clusters: CategoryClusters, sizes: Sizes, family: CategoricalTerms, scores: Scores, record: Incoming
 ) -> float:
     """Parts of the values of every size class and of every cluster that shares a value or a word.
 
     Returns what of all clusters is the same.
     """
-    index, sizes = clusters.inverted, clusters.sizes
+    index = clusters.inverted
     inner, high, log_base = scores.words, sizes.counters.high, 0.0
     inner.counters.tick += 1
     inner.counters.touched = 0
@@ -180,7 +181,7 @@ def _score_by_words(
     else:
         for c in range(high):
             inner.log_ratio[c] = inner.partial[c] = 0.0
-    log_base += _score_fields(clusters, family, inner, record.words[:text], record.counts[:text], b1)
+    log_base += _score_fields(clusters, sizes, family, inner, record.words[:text], record.counts[:text], b1)
     if length > 0:
         _flush(inner)
         touch_words(index, inner, words, singles, index.distinct, index.counters.posted, True, b1, d)
@@ -194,7 +195,7 @@ def _score(
     bag: CategoryClusters, rows: Any, model: Model, state: State, scores: Scores, record: Incoming
 ) -> None:
     """Fill ``scores``: the value of every size class and of every cluster that shares a value or a word."""
-    log_base = _score_by_words(bag, model.family.bag, scores, record)
+    log_base = _score_by_words(bag, state.sizes, model.family.bag, scores, record)
     contract.sum_up(rows, bag, model, state, scores, record, log_base)
 
 
@@ -203,7 +204,7 @@ def _sum_up(
     rows: Any, bag: Any, model: Model, state: State, scores: Scores, record: Incoming, log_base: float
 ) -> None:
     founds = may_found(model, state.beam)
-    sum_values(state.pool, bag.sizes, scores, SHORT + 1, False, founds, log_base)
+    sum_values(state.pool, state.sizes, scores, SHORT + 1, False, founds, log_base)
 
 
 @contract.whole.of(CategoryClusters)
@@ -248,9 +249,9 @@ def _leave(bag: CategoryClusters, terms: CategoricalTerms, slot: int, record: In
 
 
 @contract.enter_class.of(CategoryClusters)
-def _enter_class(clusters: CategoryClusters, slot: int) -> None:
+def _enter_class(clusters: CategoryClusters, sizes: Sizes, slot: int) -> None:
     index = clusters.inverted
-    join_class(clusters.sizes, slot, index.tokens[slot], index.distinct[slot], index.records[slot])
+    join_class(sizes, slot, index.tokens[slot], index.distinct[slot], index.records[slot])
 
 
 @telling.of(CategoryClusters)

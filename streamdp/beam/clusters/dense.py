@@ -16,9 +16,9 @@ from typing import NamedTuple
 import numpy as np
 
 from streamdp.beam.clusters.index import Index
-from streamdp.beam.clusters.sizes import Sizes
 from streamdp.beam.data.choice import SHARED, Scores, WordScores
 from streamdp.beam.data.pool import Pool
+from streamdp.beam.data.sizes import Sizes
 from streamdp.kernels.jit import kernel
 from streamdp.likelihoods.words import log_gamma, log_gamma_beside
 

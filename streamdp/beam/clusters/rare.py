@@ -20,9 +20,9 @@ import math
 import numpy as np
 
 from streamdp.beam.clusters.index import Index
-from streamdp.beam.clusters.sizes import Sizes
 from streamdp.beam.data.choice import SHARED, WordScores, is_touched
 from streamdp.beam.data.pool import ALIVE, Pool
+from streamdp.beam.data.sizes import Sizes
 from streamdp.kernels.jit import kernel
 
 NEGLIGIBLE = 1e-5

@@ -7,8 +7,8 @@ import math
 import numpy as np
 
 from streamdp.beam.clusters.index import Index
-from streamdp.beam.clusters.sizes import Sizes
 from streamdp.beam.data.choice import WordScores, words_shared
+from streamdp.beam.data.sizes import Sizes
 from streamdp.kernels.jit import kernel
 
 MOST = 1e100

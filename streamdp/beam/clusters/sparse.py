@@ -37,9 +37,9 @@ from streamdp.beam.clusters.rare import (
     unvisited,
 )
 from streamdp.beam.clusters.repeats import repeat_gains, score_repeats
-from streamdp.beam.clusters.sizes import Sizes
 from streamdp.beam.data.choice import BLOCK, SHARED, Scores, WordScores, is_touched, words_shared
 from streamdp.beam.data.pool import Pool
+from streamdp.beam.data.sizes import Sizes
 from streamdp.beam.data.state import Model
 from streamdp.kernels.jit import kernel
 from streamdp.likelihoods.words import Learned, base_measure, log_gamma_beside

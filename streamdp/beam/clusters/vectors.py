@@ -166,7 +166,7 @@ def _score(
 
 
 @contract.value_of.otherwise
-def _value_of(bag: Any, scores: Scores, slot: int) -> float:
+def _value_of(bag: Any, state: State, scores: Scores, slot: int) -> float:
     value: float = scores.value[slot]
     return value
 
@@ -208,7 +208,7 @@ def _sum_up(
     if known:
         new += _log_predictive(rows, family, rows.empty, x, union)
     for slot in range(pool.counters.high):
-        c, cell = bag.sizes.of[slot], words.cells[slot]
+        c, cell = state.sizes.of[slot], words.cells[slot]
         scores.value[slot] = -np.inf
         if pool.state[slot] != ALIVE or c < 0:
             continue
@@ -230,5 +230,5 @@ def _sum_up(
             most = max(most, pool.weight[slot] * scores.value[slot])
         if j % BLOCK == BLOCK - 1 or j == met - 1:
             words.most[j // BLOCK], most = most, 0.0
-    for c in range(1, bag.sizes.counters.high):
+    for c in range(1, state.sizes.counters.high):
         words.ratio[c] = 0.0

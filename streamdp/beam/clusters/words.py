@@ -1,4 +1,4 @@
-"""Clusters of words: an inverted index, size classes, and the base measure that all share."""
+"""Clusters of words: an inverted index, and the base measure that all share."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from streamdp.beam.clusters import sizes as by_size
 from streamdp.beam.clusters.index import (
     Index,
     add_words,
@@ -18,10 +17,10 @@ from streamdp.beam.clusters.index import (
     take_words,
     unindex,
 )
-from streamdp.beam.clusters.sizes import Sizes, join_class
 from streamdp.beam.clusters.sparse import score_words
 from streamdp.beam.data.choice import BLOCK, GUARD, NEW, Choice, Scores, is_touched, rounded
 from streamdp.beam.data.pool import ALIVE, CLOSED, Pool
+from streamdp.beam.data.sizes import Sizes, join_class
 from streamdp.beam.data.state import Incoming, Model, Output, State
 from streamdp.beam.step import clusters as contract
 from streamdp.beam.step.candidates import log_offer, offer_candidate, offer_slot, raise_floor, turned_away
@@ -35,7 +34,6 @@ class WordClusters(NamedTuple):
     """Statistics by slot and by word."""
 
     inverted: Index
-    sizes: Sizes
     learned: Any  # Learned, or of categories FieldsLearned
 
 
@@ -47,7 +45,7 @@ def _score(
         model,
         state.pool,
         bag.inverted,
-        bag.sizes,
+        state.sizes,
         bag.learned,
         scores,
         record.words,
@@ -58,18 +56,18 @@ def _score(
 
 
 @contract.value_of.of(WordClusters)
-def _value_of(clusters: WordClusters, scores: Scores, slot: int) -> float:
+def _value_of(clusters: WordClusters, state: State, scores: Scores, slot: int) -> float:
     words = scores.words
     if not is_touched(words.cells[slot].mark, words.counters.tick):
-        scores.value[slot] = words.ratio[clusters.sizes.of[slot]]
+        scores.value[slot] = words.ratio[state.sizes.of[slot]]
     value: float = scores.value[slot]
     return value
 
 
 @kernel
-def _explore_class(model: Model, state: State, sizes: Sizes, scores: Scores, choice: Choice, c: int) -> None:
+def _explore_class(model: Model, state: State, scores: Scores, choice: Choice, c: int) -> None:
     """Offer the untouched agreed clusters of a size class, heaviest first, down to the floor."""
-    pool, words = state.pool, scores.words
+    pool, sizes, words = state.pool, state.sizes, scores.words
     start, n = sizes.classes[c].start, sizes.agreed[c]
     scale, reference = state.beam.counters.scale, scores.counters.reference
     stack, top = choice.stack, 1
@@ -97,7 +95,7 @@ def _explore_class(model: Model, state: State, sizes: Sizes, scores: Scores, cho
 
 @contract.offer_agreed.of(WordClusters)
 def _offer_agreed(clusters: WordClusters, model: Model, state: State, scores: Scores, choice: Choice) -> None:
-    pool, sizes, words = state.pool, clusters.sizes, scores.words
+    pool, sizes, words = state.pool, state.sizes, scores.words
     scale, touched = state.beam.counters.scale, words.counters.touched
     for first in range(0, touched, BLOCK):
         if words.most[first // BLOCK] * scale < choice.counters.bar * (1.0 - GUARD):
@@ -109,7 +107,7 @@ def _offer_agreed(clusters: WordClusters, model: Model, state: State, scores: Sc
     for c in range(1, sizes.counters.high):
         if sizes.top[c] * scale * words.ratio[c] < choice.counters.bar or sizes.agreed[c] == 0:
             continue
-        _explore_class(model, state, sizes, scores, choice, c)
+        _explore_class(model, state, scores, choice, c)
         if choice.counters.candidates == model.beam:
             raise_floor(scores, choice, choice.candidates[0].score - GUARD)
 
@@ -212,35 +210,8 @@ def _describe(bag: WordClusters, pool: Pool, slot: int, out: Output, event: int)
 
 
 @contract.enter_class.of(WordClusters)
-def _enter_class(clusters: WordClusters, slot: int) -> None:
-    join_class(clusters.sizes, slot, clusters.inverted.tokens[slot], clusters.inverted.types[slot])
-
-
-@contract.leave_class.of(WordClusters)
-def _leave_class(clusters: WordClusters, pool: Pool, slot: int) -> None:
-    by_size.leave_class(clusters.sizes, slot, pool.weight, pool.founder)
-
-
-@contract.agree.of(WordClusters)
-def _agree(clusters: WordClusters, pool: Pool, slot: int) -> None:
-    by_size.agree(clusters.sizes, slot, pool.weight, pool.founder)
-
-
-@contract.contest.of(WordClusters)
-def _contest(clusters: WordClusters, pool: Pool, slot: int) -> None:
-    by_size.contest(clusters.sizes, slot, pool.weight, pool.founder)
-
-
-@contract.reweigh.of(WordClusters)
-def _reweigh(clusters: WordClusters, pool: Pool, slot: int, change: float) -> None:
-    by_size.reweigh(clusters.sizes, slot, change, pool.weight, pool.founder)
-
-
-@contract.rescale.of(WordClusters)
-def _rescale(clusters: WordClusters, factor: float) -> None:
-    for c in range(clusters.sizes.weight.shape[0]):
-        clusters.sizes.weight[c] *= factor
-        clusters.sizes.top[c] *= factor
+def _enter_class(clusters: WordClusters, sizes: Sizes, slot: int) -> None:
+    join_class(sizes, slot, clusters.inverted.tokens[slot], clusters.inverted.types[slot])
 
 
 @contract.release_slot.of(WordClusters)
@@ -249,10 +220,10 @@ def _release_slot(clusters: WordClusters, slot: int) -> None:
 
 
 @contract.room_for_classes.of(WordClusters)
-def _room_for_classes(clusters: WordClusters, pool: Pool, out: Output, limit: int) -> None:
-    sizes = clusters.sizes
+def _room_for_classes(clusters: WordClusters, state: State, out: Output, limit: int) -> None:
+    sizes = state.sizes
     out.needs.classes = need(out, sizes.counters.used + limit + 2, sizes.classes.shape[0])
-    heap = sizes.header[0] + 8 * (pool.counters.used + limit + 8)
+    heap = sizes.header[0] + 8 * (state.pool.counters.used + limit + 8)
     out.needs.heap = need(out, heap, sizes.heap.shape[0])
 
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from streamdp.beam.data.members import Expiry, Members
 from streamdp.beam.data.pool import Beam, Pool
+from streamdp.beam.data.sizes import Sizes
 from streamdp.beam.data.trellis import Lineages, Trellis
 from streamdp.kernels.rows import Counters, ints, one, reals, row_type, rows
 from streamdp.likelihoods.base import Parts
@@ -61,6 +62,7 @@ class State(NamedTuple):
     beam: Beam
     pool: Pool
     clusters: Clusters
+    sizes: Sizes
     expiry: Expiry
     members: Members
     trellis: Trellis

@@ -6,29 +6,22 @@ import numpy as np
 
 from streamdp.beam.data.choice import Scores
 from streamdp.beam.data.pool import Pool, add_joint
+from streamdp.beam.data.sizes import agree, leave_class
 from streamdp.beam.data.state import COMPLETE, FLUSH, MERGED, Incoming, Model, Output, State
 from streamdp.beam.looks.recent import Recent
 from streamdp.beam.step.aging import position_of, weigh_joined, weigh_left
 from streamdp.beam.step.announce import add_move
 from streamdp.beam.step.capacity import need, need_nothing
 from streamdp.beam.step.closing import emit_event
-from streamdp.beam.step.clusters import (
-    agree,
-    enter_class,
-    join_slot,
-    leave_class,
-    leave_slot,
-    room_for_bag,
-    room_for_classes,
-)
+from streamdp.beam.step.clusters import enter_class, join_slot, leave_slot, room_for_bag, room_for_classes
 from streamdp.kernels.jit import kernel
 
 
 @kernel
 def put_back(state: State, slot: int) -> None:
     """Put an agreed slot back where open clusters are found by size."""
-    enter_class(state.clusters.bag, slot)
-    agree(state.clusters.bag, state.pool, slot)
+    enter_class(state.clusters.bag, state.sizes, slot)
+    agree(state.sizes, state.pool, slot)
 
 
 @kernel
@@ -98,7 +91,7 @@ def count_gain(state: State, nats: float, records: int) -> None:
 def room_to_look(state: State, out: Output, revisions: int) -> bool:
     """Whether the buffers take another change, and the fixed tables a class."""
     need_nothing(out)
-    room_for_classes(state.clusters.bag, state.pool, out, 2)
+    room_for_classes(state.clusters.bag, state, out, 2)
     full = out.counters.revisions + revisions > out.revisions.shape[0]
     if full or max(out.counters.events, out.counters.moves) + 1 > out.events.shape[0]:
         out.counters.status = FLUSH
@@ -117,18 +110,18 @@ def room_to_join(state: State, out: Output, slot: int, into: int, words: np.ndar
 @kernel
 def leave(model: Model, state: State, slot: int, record: Incoming) -> None:
     """Take a record out of a slot, which does not stand then."""
-    leave_class(state.clusters.bag, state.pool, slot)
+    leave_class(state.sizes, state.pool, slot)
     leave_slot(state.clusters, model, slot, record, state.pool.slots[slot].size == 1)
     state.pool.slots[slot].size -= 1
     if state.pool.slots[slot].size > 0:
-        enter_class(state.clusters.bag, slot)  # to be scored, but to count as nobody's
+        enter_class(state.clusters.bag, state.sizes, slot)  # to be scored, but to count as nobody's
 
 
 @kernel
 def take_away(model: Model, state: State, recent: Recent, slot: int, record: Incoming, m: int) -> None:
     """Take a record out of a slot that lives on, which stands again."""
     leave(model, state, slot, record)
-    leave_class(state.clusters.bag, state.pool, slot)
+    leave_class(state.sizes, state.pool, slot)
     weigh_left(model.prior, model, state, slot, position_of(model, record))
     put_back(state, slot)
     forget_last(state, recent, slot, m)
@@ -137,7 +130,7 @@ def take_away(model: Model, state: State, recent: Recent, slot: int, record: Inc
 @kernel
 def take_in(model: Model, state: State, scores: Scores, slot: int, record: Incoming) -> None:
     """Let a record join a slot, which does not stand yet."""
-    leave_class(state.clusters.bag, state.pool, slot)
+    leave_class(state.sizes, state.pool, slot)
     join_slot(state.clusters, model, scores, slot, record)
     state.pool.slots[slot].size += 1
 

@@ -17,6 +17,7 @@ import numpy as np
 from streamdp.beam.clusters.places import Places, best_place, find_places
 from streamdp.beam.data.choice import Scores
 from streamdp.beam.data.pool import ALIVE
+from streamdp.beam.data.sizes import leave_class
 from streamdp.beam.data.state import COMPLETE, Incoming, Model, Output, State
 from streamdp.beam.looks.moving import (
     count_gain,
@@ -44,15 +45,7 @@ from streamdp.beam.looks.recent import (
 from streamdp.beam.step.advance import Records, record_at
 from streamdp.beam.step.aging import weigh_joined
 from streamdp.beam.step.closing import discard_slot
-from streamdp.beam.step.clusters import (
-    bag_of_slot,
-    hide_slot,
-    join_slot,
-    leave_class,
-    score_record,
-    show_slot,
-    value_of,
-)
+from streamdp.beam.step.clusters import bag_of_slot, hide_slot, join_slot, score_record, show_slot, value_of
 from streamdp.kernels.jit import entry, kernel
 
 LEAST_GAIN = 1e-6
@@ -107,7 +100,7 @@ def _look_at_record(look: Look, record: Incoming) -> bool:
     score_record(state.clusters, model, state, scores, record)
     own = math.log(scores.counters.new_value) if scores.counters.new_value > 0.0 else -np.inf
     if not alone:
-        value = value_of(state.clusters.bag, scores, slot)
+        value = value_of(state.clusters.bag, state, scores, slot)
         stays = ratio_of_joining(model.prior, state, recent, m, slot) if value > 0.0 else 0.0
         own = math.log(value) + stays if value > 0.0 else -np.inf
     find_places(state, scores, places, slot, 1)
@@ -142,7 +135,7 @@ def _unite(look: Look, slot: int, into: int, bag: Incoming, share: float) -> Non
     """Make a slot, all records of which are in its list, part of another."""
     model, state, pool, recent = look.model, look.state, look.state.pool, look.recent
     row, m = pool.slots[slot], recent.head[slot]
-    leave_class(state.clusters.bag, pool, into)
+    leave_class(state.sizes, pool, into)
     join_slot(state.clusters, model, look.scores, into, bag)
     pool.slots[into].size += row.size
     widen(pool, into, row.first_time, row.last_time, row.last)
@@ -174,7 +167,7 @@ def _look_at_cluster(look: Look, bag: Any, slot: int) -> bool:
     room_to_join(state, out, slot, slot, whole.words)
     if out.counters.status != COMPLETE:
         return False
-    leave_class(state.clusters.bag, pool, slot)
+    leave_class(state.sizes, pool, slot)
     hide_slot(state.clusters.bag, slot)
     score_record(state.clusters, model, state, scores, whole)
     find_places(state, scores, places, slot, row.size)

@@ -225,7 +225,7 @@ def weigh(
         for j in range(last):
             slot, value = slots[j], 0.0
             if pool.state[slot] == ALIVE:
-                value = value_of(state.clusters.bag, scores, slot)
+                value = value_of(state.clusters.bag, state, scores, slot)
                 scores.value[slot] = value
             shares[i, j] = min(mass_of(state, scores, choice, slot) / mass, 1.0) if value > 0.0 else 0.0
             logs[i, j] = math.log(value) + scores.counters.reference if value > 0.0 else -math.inf

@@ -16,9 +16,9 @@ import numpy as np
 
 from streamdp.beam.data.members import drop_member, push_member, set_expiry
 from streamdp.beam.data.pool import ALIVE, holds_slot
+from streamdp.beam.data.sizes import rescale
 from streamdp.beam.data.state import Incoming, Model, Output, State
 from streamdp.beam.step.closing import change_weight, close_slot
-from streamdp.beam.step.clusters import rescale
 from streamdp.kernels.jit import generic, kernel
 from streamdp.priors.base import join_weight
 from streamdp.priors.decays import decay_weight
@@ -262,7 +262,7 @@ def _fade_all(prior: MemorylessTerms, model: Model, state: State, out: Output, r
         for slot in range(pool.counters.high):
             pool.weight[slot] *= factor
             expiry.key[slot] *= factor
-        rescale(state.clusters.bag, factor)
+        rescale(state.sizes, factor)
         counters.scale = 1.0
 
 

@@ -43,7 +43,7 @@ def room_before(model: Model, state: State, out: Output) -> bool:
     needs.columns = need(out, pool.counters.contested + 2 * limit + 2, pool.slot_of.shape[0])
     needs.nodes = need(out, state.trellis.counters.used + limit + 1, state.trellis.nodes.shape[0])
     needs.lineages = need(out, state.lineages.counters.used + 2, state.lineages.rows.shape[0])
-    room_for_classes(state.clusters.bag, pool, out, limit)
+    room_for_classes(state.clusters.bag, state, out, limit)
     if out.counters.status == COMPLETE and (
         out.counters.revisions + undecided > out.revisions.shape[0]
         or max(out.counters.events, out.counters.moves) + events > out.events.shape[0]

@@ -8,6 +8,7 @@ from __future__ import annotations
 from streamdp.beam.data.choice import Choice
 from streamdp.beam.data.members import drop_expiry, release_members
 from streamdp.beam.data.pool import ALIVE, CLOSED, add_joint, free_slot, take_slot
+from streamdp.beam.data.sizes import leave_class, reweigh
 from streamdp.beam.data.state import CLOSED_EVENT, RETIRED_EVENT, Model, Output, State
 from streamdp.beam.data.trellis import (
     add_node,
@@ -18,14 +19,7 @@ from streamdp.beam.data.trellis import (
     new_lineage,
     prune,
 )
-from streamdp.beam.step.clusters import (
-    clear_slot,
-    describe_slot,
-    hide_slot,
-    leave_class,
-    release_slot,
-    reweigh,
-)
+from streamdp.beam.step.clusters import clear_slot, describe_slot, hide_slot, release_slot
 from streamdp.kernels.jit import kernel
 
 
@@ -135,7 +129,7 @@ def emit_event(state: State, out: Output, kind: int, slot: int, label: int) -> N
 @kernel
 def _detach(state: State, slot: int) -> None:
     """Take an open slot out of all that finds open clusters."""
-    leave_class(state.clusters.bag, state.pool, slot)
+    leave_class(state.sizes, state.pool, slot)
     drop_expiry(state.expiry, slot)
     hide_slot(state.clusters.bag, slot)
 
@@ -181,7 +175,7 @@ def change_weight(state: State, slot: int, weight: float) -> None:
     """Set a slot's stored weight."""
     change = weight - state.pool.weight[slot]
     state.pool.weight[slot] = weight
-    reweigh(state.clusters.bag, state.pool, slot, change)
+    reweigh(state.sizes, state.pool, slot, change)
 
 
 @kernel

@@ -13,6 +13,7 @@ import numpy as np
 
 from streamdp.beam.data.choice import Choice, Scores
 from streamdp.beam.data.pool import Pool
+from streamdp.beam.data.sizes import Sizes
 from streamdp.beam.data.state import Clusters, Incoming, Model, Output, State
 from streamdp.kernels.jit import generic, kernel
 
@@ -113,7 +114,7 @@ def score_record(clusters: Clusters, model: Model, state: State, scores: Scores,
 
 
 @generic
-def value_of(bag: Any, scores: Scores, slot: int) -> float:
+def value_of(bag: Any, state: State, scores: Scores, slot: int) -> float:
     """The value of an open cluster, after the record has been scored."""
     raise NotImplementedError
 
@@ -147,33 +148,8 @@ def learn_record(bag: Any, terms: Any, scores: Scores, record: Incoming, new_pro
 
 
 @generic
-def enter_class(bag: Any, slot: int) -> None:
+def enter_class(bag: Any, sizes: Sizes, slot: int) -> None:
     """Put a slot, not counted as agreed yet, into the class of its size."""
-
-
-@generic
-def leave_class(bag: Any, pool: Pool, slot: int) -> None:
-    """Take a slot out of its size class altogether."""
-
-
-@generic
-def agree(bag: Any, pool: Pool, slot: int) -> None:
-    """Every hypothesis holds the slot from now on."""
-
-
-@generic
-def contest(bag: Any, pool: Pool, slot: int) -> None:
-    """Not every hypothesis holds the slot any more."""
-
-
-@generic
-def reweigh(bag: Any, pool: Pool, slot: int, change: float) -> None:
-    """A slot's stored weight has grown by ``change`` (which is in ``pool.weight`` already)."""
-
-
-@generic
-def rescale(bag: Any, factor: float) -> None:
-    """All stored weights are multiplied."""
 
 
 @generic
@@ -182,7 +158,7 @@ def room_for_bag(bag: Any, out: Output, slot: int, words: np.ndarray) -> None:
 
 
 @generic
-def room_for_classes(bag: Any, pool: Pool, out: Output, limit: int) -> None:
+def room_for_classes(bag: Any, state: State, out: Output, limit: int) -> None:
     """Note the size classes that may be wanted by the next record, of at most ``limit`` children."""
 
 
@@ -204,11 +180,6 @@ for _each in (
     release_slot,
     learn_record,
     enter_class,
-    leave_class,
-    agree,
-    contest,
-    reweigh,
-    rescale,
     room_for_bag,
     room_for_classes,
     room_for_words,

@@ -5,18 +5,11 @@ from __future__ import annotations
 from streamdp.beam.data.choice import NEW, Choice, Scores
 from streamdp.beam.data.members import copy_members
 from streamdp.beam.data.pool import CLOSED, Pool, take_slot
+from streamdp.beam.data.sizes import agree, contest, leave_class
 from streamdp.beam.data.state import Incoming, Model, Output, State
 from streamdp.beam.step.aging import has_limits, position_of, weigh_joined
 from streamdp.beam.step.closing import announce_closed, discard_slot, found_slot
-from streamdp.beam.step.clusters import (
-    agree,
-    contest,
-    copy_slot,
-    enter_class,
-    join_slot,
-    learn_record,
-    leave_class,
-)
+from streamdp.beam.step.clusters import copy_slot, enter_class, join_slot, learn_record
 from streamdp.kernels.jit import kernel
 
 
@@ -39,7 +32,7 @@ def _join(model: Model, state: State, scores: Scores, slot: int, record: Incomin
     row.last_time = record.time
     join_slot(state.clusters, model, scores, slot, record)
     weigh_joined(model.prior, model, state, slot, position_of(model, record))
-    enter_class(state.clusters.bag, slot)
+    enter_class(state.clusters.bag, state.sizes, slot)
 
 
 @kernel
@@ -90,11 +83,11 @@ def _part(state: State, choice: Choice, a: int, slot: int, children: int) -> tup
             held += holds[b, column]
     remaining = held - choice.children[a].group_size
     if remaining == 0:
-        leave_class(state.clusters.bag, pool, slot)
+        leave_class(state.sizes, pool, slot)
         return slot, 0
     target = _copy(state, slot)
     if column < 0:
-        contest(state.clusters.bag, pool, slot)
+        contest(state.sizes, pool, slot)
         column = _new_column(pool, slot)
         for b in range(children):
             holds[b, column] = 1
@@ -134,7 +127,7 @@ def commit_children(
                 holds[b, fresh_column] = choice.children[b].group == a
         _join(model, state, scores, target, record)
         if pool.column[target] < 0:
-            agree(state.clusters.bag, pool, target)
+            agree(state.sizes, pool, target)
         if a == head_group:
             learn_record(state.clusters.bag, model.family.bag, scores, record, new_probability)
         child.slot = target
@@ -174,4 +167,4 @@ def settle(model: Model, state: State, out: Output, choice: Choice, width: int) 
         elif pool.state[slot] == CLOSED:
             announce_closed(state, out, slot, has_limits(model))
         else:
-            agree(state.clusters.bag, pool, slot)
+            agree(state.sizes, pool, slot)

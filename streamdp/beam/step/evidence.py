@@ -45,7 +45,7 @@ def normalise(model: Model, state: State, scores: Scores, choice: Choice) -> tup
             choice.mass[j] = 0.0
             choice.weight[j] = 0.0
             continue
-        value = value_of(state.clusters.bag, scores, slot)
+        value = value_of(state.clusters.bag, state, scores, slot)
         scores.value[slot] = value
         choice.mass[j] = pool.weight[slot] * scale * value
         choice.weight[j] = pool.weight[slot]

@@ -42,7 +42,7 @@ def force(state: State, scores: Scores, choice: Choice, seq: int, slot: int) -> 
     if slot == NEW:
         offer = max(choice.new_weight[head], LEAST) * max(scores.counters.new_value, LEAST)
     else:
-        value = value_of(state.clusters.bag, scores, slot)
+        value = value_of(state.clusters.bag, state, scores, slot)
         offer = pool.weight[slot] * beam.counters.scale * max(value, LEAST)
     joint = beam.joint[head] - choice.log_total[head] + math.log(offer) + scores.counters.reference
     choice.children[0].rank = 0

@@ -6,7 +6,7 @@ knows the summed prior weight of those of its clusters that every hypothesis hol
 max-heap by weight (older founder first among equals), so that neither the evidence nor the best candidates
 need a visit to every cluster.
 
-Class 0 is the empty cluster (n = T = 0): what founding a new one scores.
+Class 0 is the empty cluster (n = T = 0): what founding a new one scores. Vectors alone have no other.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import Annotated, NamedTuple
 
 import numpy as np
 
+from streamdp.beam.data.pool import Pool
 from streamdp.kernels.blocks import HEADER, append_room, drop_list
 from streamdp.kernels.hashing import hash_of, put, take
 from streamdp.kernels.heap import before, sift, swap
@@ -139,16 +140,16 @@ def _swap(heap: ClassHeap, a: int, b: int) -> None:
 
 
 @kernel
-def _sift(sizes: Sizes, c: int, i: int, weight: np.ndarray, founder: np.ndarray) -> None:
+def _sift(sizes: Sizes, pool: Pool, c: int, i: int) -> None:
     """Put what is at a place of a class's heap where it belongs."""
     start, n = sizes.classes[c].start, sizes.agreed[c]
-    heap = ClassHeap(sizes.heap[start : start + n], sizes.place, weight, founder)
+    heap = ClassHeap(sizes.heap[start : start + n], sizes.place, pool.weight, pool.founder)
     sift(heap, i, n)
-    sizes.top[c] = weight[sizes.heap[start]]
+    sizes.top[c] = pool.weight[sizes.heap[start]]
 
 
 @kernel
-def agree(sizes: Sizes, slot: int, weight: np.ndarray, founder: np.ndarray) -> None:
+def agree(sizes: Sizes, pool: Pool, slot: int) -> None:
     """Every hypothesis holds the slot from now on: count it in its class."""
     c = sizes.of[slot]
     if c < 0:
@@ -156,13 +157,13 @@ def agree(sizes: Sizes, slot: int, weight: np.ndarray, founder: np.ndarray) -> N
     n = sizes.agreed[c]
     sizes.heap[append_room(sizes.header, (sizes.heap,), sizes.classes, c, n)] = slot
     sizes.agreed[c] = n + 1
-    sizes.weight[c] += weight[slot]
+    sizes.weight[c] += pool.weight[slot]
     sizes.place[slot] = n
-    _sift(sizes, c, n, weight, founder)
+    _sift(sizes, pool, c, n)
 
 
 @kernel
-def contest(sizes: Sizes, slot: int, weight: np.ndarray, founder: np.ndarray) -> None:
+def contest(sizes: Sizes, pool: Pool, slot: int) -> None:
     """Not every hypothesis holds the slot any more: take it out of its class's sums."""
     c = sizes.of[slot]
     if c < 0 or sizes.place[slot] < 0:
@@ -177,21 +178,21 @@ def contest(sizes: Sizes, slot: int, weight: np.ndarray, founder: np.ndarray) ->
         sizes.weight[c] = 0.0
         sizes.top[c] = 0.0
         return
-    sizes.weight[c] -= weight[slot]
+    sizes.weight[c] -= pool.weight[slot]
     if i != last:
         sizes.heap[base + i] = moved
         sizes.place[moved] = i
-        _sift(sizes, c, i, weight, founder)
-    sizes.top[c] = weight[sizes.heap[base]]
+        _sift(sizes, pool, c, i)
+    sizes.top[c] = pool.weight[sizes.heap[base]]
 
 
 @kernel
-def leave_class(sizes: Sizes, slot: int, weight: np.ndarray, founder: np.ndarray) -> None:
+def leave_class(sizes: Sizes, pool: Pool, slot: int) -> None:
     """Take a slot out of its class altogether."""
     c = sizes.of[slot]
     if c < 0:
         return
-    contest(sizes, slot, weight, founder)
+    contest(sizes, pool, slot)
     sizes.of[slot] = -1
     sizes.classes[c].refs -= 1
     if sizes.classes[c].refs == 0:
@@ -208,13 +209,21 @@ def join_class(sizes: Sizes, slot: int, tokens: int, types: int, records: int = 
 
 
 @kernel
-def reweigh(sizes: Sizes, slot: int, change: float, weight: np.ndarray, founder: np.ndarray) -> None:
-    """An agreed slot's stored weight has grown by ``change`` (already written to ``weight``)."""
+def reweigh(sizes: Sizes, pool: Pool, slot: int, change: float) -> None:
+    """An agreed slot's stored weight has grown by ``change`` (which is in ``pool.weight`` already)."""
     c = sizes.of[slot]
     if c < 0 or sizes.place[slot] < 0:
         return
     sizes.weight[c] += change
-    _sift(sizes, c, sizes.place[slot], weight, founder)
+    _sift(sizes, pool, c, sizes.place[slot])
+
+
+@kernel
+def rescale(sizes: Sizes, factor: float) -> None:
+    """All stored weights are multiplied."""
+    for c in range(sizes.weight.shape[0]):
+        sizes.weight[c] *= factor
+        sizes.top[c] *= factor
 
 
 @entry
