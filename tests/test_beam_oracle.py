@@ -18,9 +18,8 @@ from streams import encode, history, ordered, random_stream
 from streamdp.answers.describe import KINDS
 from streamdp.beam.clusters.categories import CategoryClusters
 from streamdp.beam.clusters.dense import LOG_STEP, STEP, _bring_back
-from streamdp.beam.clusters.index import Index
+from streamdp.beam.clusters.index import Index, WordClusters
 from streamdp.beam.clusters.sparse import CLOSED_FORM
-from streamdp.beam.clusters.words import WordClusters
 from streamdp.beam.data.choice import WordScores
 from streamdp.beam.data.pool import ALIVE
 from streamdp.beam.data.state import Output

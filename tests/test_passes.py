@@ -118,7 +118,7 @@ def weight(engine: Engine, own: np.ndarray) -> float:
     terms, now = search.model.prior, float(search.state.beam.counters.now)
     decay = getattr(terms, "decay", None)
     if decay is None:
-        return {"CRPTerms": len(own), "PitmanYorTerms": len(own) - 0.3}.get(type(terms).__name__, 1.0)
+        return len(own) - getattr(terms, "discount", len(own) - 1.0)
     from streamdp.settings.assemble import build_prior
 
     prior: Any = build_prior(engine.settings, sparse=True)

@@ -173,7 +173,7 @@ def test_kernels_weigh_as_the_oracle_does(prior: Prior, oracle: Any) -> None:
 def test_a_kernel_of_another_prior_is_refused() -> None:
     with pytest.raises(TypeError, match="join_weight is not implemented for MemorylessTerms"):
         join_weight(DistanceDependent().terms(), 1.0)
-    with pytest.raises(ValueError, match="join_weight is implemented for CRPTerms already"):
+    with pytest.raises(ValueError, match="join_weight is implemented for PitmanYorTerms already"):
         join_weight.of(type(CRP().terms()))(lambda prior, size: size)
 
 

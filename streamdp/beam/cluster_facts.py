@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 
 from streamdp.beam.clusters.categories import CategoryClusters
-from streamdp.beam.clusters.index import Index
-from streamdp.beam.clusters.words import WordClusters
+from streamdp.beam.clusters.index import Index, WordClusters
 from streamdp.beam.data.pool import ALIVE, Pool
 from streamdp.beam.data.sizes import Sizes, new_sizes, rehash
 from streamdp.beam.data.state import Clusters, State

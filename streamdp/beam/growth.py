@@ -10,9 +10,8 @@ from typing import Any
 import numpy as np
 
 from streamdp.beam.clusters.categories import CategoryClusters
-from streamdp.beam.clusters.index import Index
+from streamdp.beam.clusters.index import Index, WordClusters
 from streamdp.beam.clusters.vectors import VectorClusters
-from streamdp.beam.clusters.words import WordClusters
 from streamdp.beam.data.sizes import more_classes, new_sizes
 from streamdp.beam.data.state import Clusters, Model, State
 from streamdp.beam.data.trellis import LINEAGE_BITS, new_trellis

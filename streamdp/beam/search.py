@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from streamdp.beam.clusters.words import WordClusters
+from streamdp.beam.clusters.index import WordClusters
 from streamdp.beam.data.choice import Choice, Scores, Walk, WordScores
 from streamdp.beam.data.pool import ALIVE, VACANT
 from streamdp.beam.data.state import COMPLETE, GROW, Model, Output, State

@@ -6,7 +6,7 @@ import csv
 import io
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -52,19 +52,15 @@ class _Line(_Said, frozen=True, gc=False):
     event: str | None = None
 
 
-class Revised(NamedTuple, Generic[A]):
-    """Of all answers to a record that of the lowest revision, and that of the highest: the later on ties."""
+def by_record(answers: Iterable[A]) -> dict[int, tuple[A, A]]:
+    """The first and the newest answer to each record, by its number, in the order in which they are met.
 
-    first: A
-    newest: A
-
-
-def by_record(answers: Iterable[A]) -> dict[int, Revised[A]]:
-    """The first and the newest answer to each record, by its number, in the order in which they are met."""
-    found: dict[int, Revised[A]] = {}
+    These are of the lowest revision and of the highest: the later on ties.
+    """
+    found: dict[int, tuple[A, A]] = {}
     for answer in answers:
         first, newest = found.get(answer.seq, (answer, answer))
-        found[answer.seq] = Revised(
+        found[answer.seq] = (
             answer if answer.revision < first.revision else first,
             answer if answer.revision >= newest.revision else newest,
         )

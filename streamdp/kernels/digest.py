@@ -14,19 +14,12 @@ import inspect
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from types import CodeType, FunctionType, ModuleType
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 _LIBRARIES = frozenset(sys.stdlib_module_names) | {"numpy", "numba", "llvmlite"}
 """Known by name: their versions are part of what a compiled kernel is found by."""
-
-
-class _Read(NamedTuple):
-    """A function: a digest of its own code, and the objects that its names stand for."""
-
-    digest: bytes
-    named: tuple[tuple[str, Any], ...]
 
 
 def digest_of(function: Callable[..., Any], classes: Iterable[type], makers: Iterable[ModuleType]) -> bytes:
@@ -48,7 +41,7 @@ def digest_of(function: Callable[..., Any], classes: Iterable[type], makers: Ite
     walk.resolve()
     for module in makers:
         for made in _functions_in(module):
-            walk.add(_read(made).digest)
+            walk.add(_read(made)[0])
     return walk.digest.digest()
 
 
@@ -71,9 +64,9 @@ class _Walk:
         """Read the functions that wait, then the implementations of the classes met, until none is new."""
         while self._waiting or self._implementations():
             while self._waiting:
-                found = _read(self._waiting.pop())
-                self.add(found.digest)
-                for name, value in found.named:
+                digest, named = _read(self._waiting.pop())
+                self.add(digest)
+                for name, value in named:
                     self.add(name)
                     self.note(value)
 
@@ -131,12 +124,13 @@ class _Walk:
 
 
 @functools.cache
-def _read(function: FunctionType) -> _Read:
+def _read(function: FunctionType) -> tuple[bytes, tuple[tuple[str, Any], ...]]:
+    """A digest of a function's own code, and the objects that its names stand for."""
     digest = hashlib.sha256()
     for part in _code(function.__code__, documented=function.__doc__ is not None):
         digest.update(part)
     digest.update(repr(function.__defaults__).encode())
-    return _Read(digest.digest(), tuple(_named(function)))
+    return digest.digest(), tuple(_named(function))
 
 
 def _code(code: CodeType, *, documented: bool) -> Iterator[bytes]:

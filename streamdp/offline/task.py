@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, cast
 import msgspec
 import numpy as np
 
-from streamdp.beam.clusters.words import WordClusters
+from streamdp.beam.clusters.index import WordClusters
 from streamdp.beam.data.pool import ALIVE
 from streamdp.beam.data.state import State
 from streamdp.beam.search import BeamSearch

@@ -6,7 +6,6 @@ Exact for every family and prior, given where older records are, under the base 
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
 
 import numpy as np
 
@@ -15,13 +14,6 @@ from streamdp.beam.looks.second_look import LEAST_GAIN
 from streamdp.offline.kernels.store import FIRST_SLOT
 from streamdp.offline.task import Stream, Task, task_over
 from streamdp.priors import by_distance
-
-
-class _Worth(NamedTuple):
-    """What a clustering consists of: log H by label, and log p(z); by record, where distance counts."""
-
-    clusters: dict[int, float]
-    prior: np.ndarray
 
 
 class Weigher:
@@ -45,16 +37,18 @@ class Weigher:
         self._chain = task.problem.chain(task.problem.settings.seed, task.start)
         self._labels, self._after = task.before.copy(), task.before.copy()
         self._after[self._at] = moves.labels
-        self._old, self._new = self._worth(task.before), self._worth(self._after)
+        self._old, self._prior = self._worth(task.before)
+        self._new, self._new_prior = self._worth(self._after)
 
-    def _worth(self, labels: np.ndarray) -> _Worth:
+    def _worth(self, labels: np.ndarray) -> tuple[dict[int, float], np.ndarray]:
+        """What a clustering consists of: log H by label, and log p(z); by record, where distance counts."""
         task, chain = self._task, self._chain
         chain.set_labels(task.numbered(labels))
         values, first = np.unique(labels, return_index=True)
         slots = np.concatenate([chain.allocation.labels[first], FIRST_SLOT + np.arange(len(task.names))])
         log_h = chain.store.log_h[slots].tolist()
-        clusters = dict(zip([*values.tolist(), *task.names.tolist()], log_h, strict=True))
-        return _Worth(clusters, self._log_prior(labels))
+        names = [*values.tolist(), *task.names.tolist()]
+        return dict(zip(names, log_h, strict=True)), self._log_prior(labels)
 
     def _log_prior(self, labels: np.ndarray) -> np.ndarray:
         own, linked, problem = self._task.numbered(labels), self._linked, self._task.problem
@@ -69,12 +63,12 @@ class Weigher:
 
     def gain(self, part: np.ndarray) -> float:
         """What some of the moves gain, which have no cluster in common with others that are not accepted."""
-        moves, old, new = self.moves, self._old, self._new
+        moves = self.moves
         concerned = np.union1d(moves.labels[part], moves.was[part])
-        nats = sum(new.clusters.get(k, 0.0) - old.clusters.get(k, 0.0) for k in concerned.tolist())
+        nats = sum(self._new.get(k, 0.0) - self._old.get(k, 0.0) for k in concerned.tolist())
         if self._linked is not None:  # the choice of a record depends on its own cluster alone
             records = np.isin(self._task.before, concerned) | np.isin(self._after, concerned)
-            return nats + float((new.prior[records] - old.prior[records]).sum())
+            return nats + float((self._new_prior[records] - self._prior[records]).sum())
         labels = self._labels.copy()
         labels[self._at[part]] = moves.labels[part]
         return nats + float((self._log_prior(labels) - self._log_prior(self._labels))[0])

@@ -64,7 +64,7 @@ class Answered:
         """Answers in any order; of those with one seq the highest revision is the newest."""
         found = by_record(line for line in lines if not isinstance(line, Final))
         order = sorted(found)
-        firsts, rows = [found[seq].first for seq in order], [found[seq].newest for seq in order]
+        firsts, rows = zip(*(found[seq] for seq in order), strict=True) if order else ((), ())
         return cls(
             np.array(order, np.int64),
             _floats(row.time for row in rows),

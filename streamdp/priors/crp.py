@@ -5,16 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from streamdp.kernels.checks import positive
-from streamdp.priors.base import LIMITS, Retiring, cluster_sizes, found_weight, join_weight
-
-
-class CRPTerms(NamedTuple):
-    """What kernels read."""
-
-    concentration: float
+from streamdp.priors.base import LIMITS, Retiring, cluster_sizes
+from streamdp.priors.pitman_yor import PitmanYorTerms
 
 
 @dataclass(frozen=True)
@@ -40,7 +34,8 @@ class CRP(Retiring):
 
     concentration: float = 1.0
 
-    kind = CRPTerms
+    kind = PitmanYorTerms
+    discount = 0.0
     exchangeable = True
     ewens = True
     all_or_none = True
@@ -56,13 +51,3 @@ class CRP(Retiring):
         alpha = self.concentration
         rising = math.lgamma(alpha + len(labels)) - math.lgamma(alpha)
         return len(sizes) * math.log(alpha) + math.fsum(math.lgamma(n) for n in sizes) - rising
-
-
-@join_weight.of(CRPTerms)
-def _join(prior: CRPTerms, size: float) -> float:
-    return size
-
-
-@found_weight.of(CRPTerms)
-def _found(prior: CRPTerms, clusters: float) -> float:
-    return prior.concentration

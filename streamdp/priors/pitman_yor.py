@@ -12,7 +12,7 @@ from streamdp.priors.base import LIMITS, Retiring, cluster_sizes, found_weight, 
 
 
 class PitmanYorTerms(NamedTuple):
-    """What kernels read."""
+    """What kernels read, of the Chinese restaurant process, too."""
 
     concentration: float
     discount: float

@@ -54,8 +54,8 @@ def score(assignments_path: str | Path, truth_path: str | Path, field: str = "cl
     that matches.
     """
     found = [*by_record(answer for _, answer in answers_in(assignments_path, ScoreError)).values()]
-    by_id = any(each.first.id is not None for each in found)
-    sources = {each.first.position["file"] for each in found if "file" in each.first.position}
+    by_id = any(first.id is not None for first, _ in found)
+    sources = {first.position["file"] for first, _ in found if "file" in first.position}
     if not by_id and len(sources) > 1:
         raise ScoreError(
             f"{assignments_path}: assignments from {len(sources)} files cannot be matched by line, "

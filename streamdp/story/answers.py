@@ -43,11 +43,11 @@ class AnsweredStories:
 
     def __init__(self, path: str | Path) -> None:
         found = by_record(answer for _, answer in answers_in(path, StoriesError))
-        self._newest = {seq: each.newest for seq, each in found.items()}
-        self._first = {seq: each.first.cluster for seq, each in found.items()}
+        self._newest = {seq: newest for seq, (_, newest) in found.items()}
+        self._first = {seq: first.cluster for seq, (first, _) in found.items()}
         kept = {
-            seq: {name: value for name, value in each.first.keep.items() if value not in ("", None)}
-            for seq, each in found.items()
+            seq: {name: value for name, value in first.keep.items() if value not in ("", None)}
+            for seq, (first, _) in found.items()
         }
         self._kept, field = kept, _text_field(kept.values()) or ""
         self._texts = {seq: str(fields.get(field, "")) for seq, fields in kept.items()}

@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from streamdp.beam.clusters.index import Index, add_words, count_in, take_words
+from streamdp.beam.clusters.index import Index, WordClusters, add_words, count_in, take_words
 from streamdp.beam.clusters.repeats import repeat_gains, score_repeats
 from streamdp.beam.clusters.sparse import SHORT, score_singles, singles_and_length, sum_values, touch_words
-from streamdp.beam.clusters.words import WordClusters, telling
+from streamdp.beam.clusters.words import telling
 from streamdp.beam.data.choice import SHARED, Scores, WordScores, is_touched
 from streamdp.beam.data.pool import CLOSED, Pool
 from streamdp.beam.data.sizes import Sizes, join_class

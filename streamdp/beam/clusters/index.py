@@ -6,7 +6,7 @@ knows where its posting stands, a posting knows which entry of its cluster it be
 
 from __future__ import annotations
 
-from typing import Annotated, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
@@ -47,6 +47,13 @@ class Index(NamedTuple):
     where: Annotated[
         np.ndarray, of(np.int32, "entries")
     ]  # index of its posting; its count once the slot is closed
+
+
+class WordClusters(NamedTuple):
+    """Statistics by slot and by word."""
+
+    inverted: Index
+    learned: Any  # Learned, or of categories FieldsLearned
 
 
 @kernel

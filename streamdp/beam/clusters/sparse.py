@@ -20,11 +20,12 @@ factor of the rising sequence b1 + d T_k, b1 + d (T_k + 1), ... by the shared wo
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
 from streamdp.beam.clusters.dense import Bag, Terms, know_gammas, score_all, shares_widely
-from streamdp.beam.clusters.index import Index
+from streamdp.beam.clusters.index import Index, WordClusters
 from streamdp.beam.clusters.rare import (
     NEGLIGIBLE,
     SHARE,
@@ -40,9 +41,10 @@ from streamdp.beam.clusters.repeats import repeat_gains, score_repeats
 from streamdp.beam.data.choice import BLOCK, SHARED, Scores, WordScores, is_touched, words_shared
 from streamdp.beam.data.pool import Pool
 from streamdp.beam.data.sizes import Sizes
-from streamdp.beam.data.state import Model
+from streamdp.beam.data.state import Incoming, Model, State
+from streamdp.beam.step.evidence import least_new
 from streamdp.kernels.jit import kernel
-from streamdp.likelihoods.words import Learned, base_measure, log_gamma_beside
+from streamdp.likelihoods.words import base_measure, log_gamma_beside
 
 SHORT = 16
 """Tokens whose factors are multiplied before a logarithm is taken: no double overflows by them."""
@@ -320,28 +322,15 @@ def _score_densely(
     scores.counters.reference += log_base
 
 
-@kernel
 def score_words(
-    model: Model,
-    pool: Pool,
-    index: Index,
-    sizes: Sizes,
-    learned: Learned,
-    scores: Scores,
-    words: np.ndarray,
-    counts: np.ndarray,
-    whole: bool,
-    new: float,
+    bag: WordClusters, rows: Any, model: Model, state: State, scores: Scores, record: Incoming
 ) -> None:
-    """Fill ``scores``: the value of every size class and of every cluster that shares a word.
-
-    ``whole``: it is all that a cluster holds;
-    ``new``: the least stored weight of a new cluster under any hypothesis, below 0 where none may be founded.
-    """
-    inner, family = scores.words, model.family.bag
+    """Fill ``scores``: the value of every size class and of every cluster that shares a word."""
+    pool, index, sizes, words, counts = state.pool, bag.inverted, state.sizes, record.words, record.counts
+    inner, family, new = scores.words, model.family.bag, least_new(model, state.beam)
     singles, length = singles_and_length(counts)
-    shown = words.shape[0] if whole else length
-    log_base, b1 = base_measure(family, learned, words, counts, inner.inverse, shown)
+    shown = words.shape[0] if record.seq < 0 else length  # all that a cluster holds
+    log_base, b1 = base_measure(family, bag.learned, words, counts, inner.inverse, shown)
     d, extra = family.word_discount, family.inverse_document_beta
     if extra > 0.0:
         for t in range(length):
@@ -350,8 +339,8 @@ def score_words(
     rare = words.shape[0] <= FEW and pays(index, words, singles, frequent)
     many = pool.counters.high > MANY
     if not (rare and many) and shares_widely(pool, index, words):
-        record = Bag(words, counts, singles, length)
-        _score_densely(pool, index, sizes, scores, record, Terms(b1, d, extra), new >= 0.0, log_base)
+        whole = Bag(words, counts, singles, length)
+        _score_densely(pool, index, sizes, scores, whole, Terms(b1, d, extra), new >= 0.0, log_base)
         return
     repeats, high = singles < words.shape[0], sizes.counters.high
     logs = repeats or length > SHORT

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from streamdp.beam.clusters.index import (
     Index,
+    WordClusters,
     add_words,
     copy_words,
     count_at,
@@ -25,34 +26,10 @@ from streamdp.beam.data.state import Incoming, Model, Output, State
 from streamdp.beam.step import clusters as contract
 from streamdp.beam.step.candidates import log_offer, offer_candidate, offer_slot, raise_floor, turned_away
 from streamdp.beam.step.capacity import need
-from streamdp.beam.step.evidence import least_new
 from streamdp.kernels.jit import generic, kernel
 from streamdp.likelihoods.words import learn
 
-
-class WordClusters(NamedTuple):
-    """Statistics by slot and by word."""
-
-    inverted: Index
-    learned: Any  # Learned, or of categories FieldsLearned
-
-
-@contract.score.of(WordClusters)
-def _score(
-    bag: WordClusters, rows: Any, model: Model, state: State, scores: Scores, record: Incoming
-) -> None:
-    score_words(
-        model,
-        state.pool,
-        bag.inverted,
-        state.sizes,
-        bag.learned,
-        scores,
-        record.words,
-        record.counts,
-        record.seq < 0,
-        least_new(model, state.beam),
-    )
+contract.score.of(WordClusters)(score_words)
 
 
 @contract.value_of.of(WordClusters)

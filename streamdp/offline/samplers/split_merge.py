@@ -25,59 +25,54 @@ COIN, SEQUENTIAL = -1, -2
 """In place of a number of scans: sides by coin; one pass that allots a record after the other (Dahl)."""
 
 
-class Sides(NamedTuple):
-    """Scratch: the records between the two that were picked."""
+class Case(NamedTuple):
+    """What moves read and change; scratch: the records between the two that were picked."""
 
+    store: Store
+    allocation: Allocation
+    prior: Weights
+    random: np.ndarray
     members: Annotated[np.ndarray, ints("records")]
     home: Annotated[np.ndarray, ints("records")]  # slot that a member was in
     pair: Annotated[np.ndarray, ints(2)]  # slots of the two sides
     value: Annotated[np.ndarray, reals(2)]
 
 
-class Case(NamedTuple):
-    """What moves read and change."""
-
-    store: Store
-    allocation: Allocation
-    prior: Weights
-    sides: Sides
-    random: np.ndarray
-
-
 @kernel
-def _collect(allocation: Allocation, sides: Sides, i: int, j: int) -> int:
+def _collect(case: Case, i: int, j: int) -> int:
     """All others in the clusters of records i and j."""
+    allocation = case.allocation
     a, b = allocation.labels[i], allocation.labels[j]
     n = 0
     for r in range(allocation.labels.shape[0]):
         slot = allocation.labels[r]
         if slot in (a, b) and r not in (i, j):
-            sides.members[n] = r
+            case.members[n] = r
             n += 1
     return n
 
 
 @kernel
-def _to(store: Store, allocation: Allocation, r: int, slot: int) -> None:
+def _to(case: Case, r: int, slot: int) -> None:
     """Move a record between slots that both stay in use."""
-    if allocation.labels[r] != slot:
-        leave(store, allocation, r)
-        enter(store, allocation, r, slot)
+    if case.allocation.labels[r] != slot:
+        leave(case.store, case.allocation, r)
+        enter(case.store, case.allocation, r, slot)
 
 
 @kernel
-def _unite(store: Store, allocation: Allocation, sides: Sides, n: int, j: int, slot: int) -> None:
+def _unite(case: Case, n: int, j: int, slot: int) -> None:
     """Move both sides to one slot, record j last: the other slot is then given up."""
     for p in range(n):
-        _to(store, allocation, sides.members[p], slot)
-    leave(store, allocation, j)
-    enter(store, allocation, j, slot)
+        _to(case, case.members[p], slot)
+    leave(case.store, case.allocation, j)
+    enter(case.store, case.allocation, j, slot)
 
 
 @kernel
 def _allot(case: Case, r: int, forced: int) -> float:
     """Put a record that is nowhere on a side, by draw or as forced (a slot); log probability of that."""
-    store, prior, pair, value = case.store, case.prior, case.sides.pair, case.sides.value
+    store, prior, pair, value = case.store, case.prior, case.pair, case.value
     score(store, r, pair, 2, value)
     a = value[0] + prior.join[store.size[pair[0]]]
     b = value[1] + prior.join[store.size[pair[1]]]
@@ -92,11 +87,11 @@ def _allot(case: Case, r: int, forced: int) -> float:
 @kernel
 def _scan(case: Case, n: int, forced: bool) -> float:
     """A Gibbs scan restricted to the two sides; log probability of its outcome."""
-    sides, total = case.sides, 0.0
+    total = 0.0
     for p in range(n):
-        r = sides.members[p]
+        r = case.members[p]
         leave(case.store, case.allocation, r)
-        total += _allot(case, r, sides.home[r] if forced else -1)
+        total += _allot(case, r, case.home[r] if forced else -1)
     return total
 
 
@@ -106,20 +101,19 @@ def _divide(case: Case, n: int, scans: int, forced: bool) -> float:
 
     ``scans``: of the launch state, with one more for the proposal; or COIN, or SEQUENTIAL.
     """
-    store, allocation, sides, random = case.store, case.allocation, case.sides, case.random
+    random, members = case.random, case.members
     if scans == SEQUENTIAL:
-        shuffle(random, sides.members, n)
+        shuffle(random, members, n)
         for p in range(n):
-            leave(store, allocation, sides.members[p])
+            leave(case.store, case.allocation, members[p])
         total = 0.0
         for p in range(n):
-            r = sides.members[p]
-            total += _allot(case, r, sides.home[r] if forced else -1)
+            total += _allot(case, members[p], case.home[members[p]] if forced else -1)
         return total
     if scans == COIN and forced:
         return -n * math.log(2.0)
     for p in range(n):
-        _to(store, allocation, sides.members[p], sides.pair[0 if uniform(random) < 0.5 else 1])
+        _to(case, members[p], case.pair[0 if uniform(random) < 0.5 else 1])
     if scans == COIN:
         return -n * math.log(2.0)
     for _ in range(scans):
@@ -130,13 +124,13 @@ def _divide(case: Case, n: int, scans: int, forced: bool) -> float:
 @kernel
 def _split(case: Case, n: int, j: int, scans: int) -> None:
     """Propose to split the cluster of record j, which leaves it."""
-    store, allocation, prior, sides = case.store, case.allocation, case.prior, case.sides
+    store, allocation, prior = case.store, case.allocation, case.prior
     log_h, held = store.log_h, allocation.counters.active
     a = allocation.labels[j]
     together = log_h[a]
     b = take_slot(allocation)
-    sides.pair[0], sides.pair[1] = a, b
-    _to(store, allocation, j, b)
+    case.pair[0], case.pair[1] = a, b
+    _to(case, j, b)
     proposed = _divide(case, n, scans, False)
     n_a, n_b = store.size[a], store.size[b]
     gain = log_h[a] + log_h[b] - together + prior.found[held]
@@ -144,36 +138,36 @@ def _split(case: Case, n: int, j: int, scans: int) -> None:
     if math.log(1.0 - uniform(case.random)) < gain - proposed:
         allocation.counters.joint += gain
         return
-    _unite(store, allocation, sides, n, j, a)
+    _unite(case, n, j, a)
 
 
 @kernel
 def _merge(case: Case, n: int, i: int, j: int, scans: int) -> None:
     """Propose to merge the cluster of record j into that of record i."""
-    store, allocation, prior, sides = case.store, case.allocation, case.prior, case.sides
+    store, allocation, prior, members = case.store, case.allocation, case.prior, case.members
     a, b = allocation.labels[i], allocation.labels[j]
-    sides.pair[0], sides.pair[1] = a, b
+    case.pair[0], case.pair[1] = a, b
     for p in range(n):
-        sides.home[sides.members[p]] = allocation.labels[sides.members[p]]
+        case.home[members[p]] = allocation.labels[members[p]]
     back = _divide(case, n, scans, True)
     empty_group(store)
     add_to_group(store, j)
     for p in range(n):
-        if allocation.labels[sides.members[p]] == b:
-            add_to_group(store, sides.members[p])
-    score_group(store, sides.pair, 1, sides.value)
+        if allocation.labels[members[p]] == b:
+            add_to_group(store, members[p])
+    score_group(store, case.pair, 1, case.value)
     n_a, n_b = store.size[a], store.size[b]
-    gain = sides.value[0] - store.log_h[b] - prior.found[allocation.counters.active - 1]
+    gain = case.value[0] - store.log_h[b] - prior.found[allocation.counters.active - 1]
     gain += prior.grown[n_a + n_b] - prior.grown[n_a] - prior.grown[n_b]
     if math.log(1.0 - uniform(case.random)) < gain + back:
         allocation.counters.joint += gain
-        _unite(store, allocation, sides, n, j, a)
+        _unite(case, n, j, a)
 
 
 @entry
 def split_merge_moves(case: Case, scans: int, moves: int) -> int:
     """Propose ``moves`` splits or mergers; returns how many were, fewer for want of a free slot."""
-    allocation, sides, random = case.allocation, case.sides, case.random
+    allocation, random = case.allocation, case.random
     n = allocation.labels.shape[0]
     if n < 2:
         return moves
@@ -183,7 +177,7 @@ def split_merge_moves(case: Case, scans: int, moves: int) -> int:
         i = below(random, n)
         j = below(random, n - 1)
         j += j >= i
-        members = _collect(allocation, sides, i, j)
+        members = _collect(case, i, j)
         if allocation.labels[i] == allocation.labels[j]:
             _split(case, members, j, scans)
         elif not is_held(allocation, allocation.labels[j]):
@@ -230,12 +224,12 @@ class SplitMerge(Sampler):
     def round(self, chain: Chain) -> None:
         """One round of proposals."""
         assert chain.weights is not None
-        n = chain.size
-        sides = made(Sides, {"records": n})
+        given = {"store": chain.store, "allocation": chain.allocation, "prior": chain.weights}
+        case = made(Case, {"records": chain.size}, **given, random=chain.random)
         left = self.proposals
         while left:
             chain.more_room()
-            case = Case(chain.store, chain.allocation, chain.weights, sides, chain.random)
+            case = case._replace(store=chain.store, allocation=chain.allocation)
             left -= split_merge_moves(case, self._scans, left)
         if self._gibbs is not None:
             self._gibbs(chain)
