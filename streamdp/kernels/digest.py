@@ -51,7 +51,7 @@ class _Walk:
         self.functions: set[FunctionType] = set()
         self._seen: set[int] = set()
         self._waiting: list[FunctionType] = []
-        self._classes: list[type] = []
+        self._classes: list[type] = [np.ndarray]
         self._generics: list[Any] = []
         self._resolved: set[tuple[int, int]] = set()
 

@@ -12,6 +12,7 @@ from operator import is_
 from typing import Any, TypeVar
 
 import numba
+import numpy as np
 from numba.core import types
 from numba.extending import overload, register_jitable, typeof_impl
 
@@ -95,22 +96,23 @@ def shared(function: F) -> F:
 class Generic:
     """A function of kernels with an implementation for each type of its first argument.
 
-    The first argument is a named tuple; what a class has no implementation of is that of the class it is
-    derived from. Which implementation is meant is settled when the caller is
-    compiled, so that a kernel holds the code of one prior and one family only. Called from Python, the
-    implementation runs as it is written.
+    The first argument is a named tuple, or the empty array that stands for a part that is absent; what a
+    class has no implementation of is that of the class it is derived from, and then what was declared, unless
+    that raises NotImplementedError. Which implementation is meant is settled when the caller is compiled, so
+    that a kernel holds the code of one prior and one family only. Called from Python, the implementation runs
+    as it is written.
     """
 
     def __init__(self, function: Callable[..., Any]) -> None:
         functools.update_wrapper(self, function)
         self.__name__ = function.__name__
         self._implementations: dict[type, Callable[..., Any]] = {}
-        self._default: Callable[..., Any] | None = None
+        self._default = None if "NotImplementedError" in function.__code__.co_names else function
         options: Any = _INNER
         overload(self, jit_options=options, strict=False)(self._for_types)
 
     def of(self, *classes: type) -> Callable[[F], F]:
-        """Register the implementation for one class of named tuples, or for several."""
+        """Register the implementation for one class of named tuples, or for several; or for arrays."""
 
         def register(function: F) -> F:
             for each in classes:
@@ -121,11 +123,6 @@ class Generic:
 
         return register
 
-    def otherwise(self, function: F) -> F:
-        """Register the implementation for all classes that have none of their own."""
-        self._default = function
-        return function
-
     def __call__(self, first: Any, *rest: Any) -> Any:
         """Run the implementation for the first argument."""
         found = self.implementation(type(first))
@@ -134,7 +131,7 @@ class Generic:
         return found(first, *rest)
 
     def _for_types(self, *arguments: Any) -> Callable[..., Any] | None:
-        return self.implementation(getattr(arguments[0], "instance_class", type(None)))
+        return self.implementation(getattr(arguments[0], "instance_class", np.ndarray))
 
     def implementation(self, kind: type) -> Callable[..., Any] | None:
         """That for a class, else for the nearest that it is derived from; None where there is none."""

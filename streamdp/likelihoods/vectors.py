@@ -30,27 +30,31 @@ TOLERANCE = 1e-6
 @generic
 def own(family: Any, x: np.ndarray) -> float:
     """What of a record depends on no cluster, worked out once; 0 for most families."""
-    raise NotImplementedError
+    return 0.0
 
 
 @generic
 def add(family: Any, row: np.ndarray, x: np.ndarray, own: float) -> None:
     """Let a record join the statistics; to be settled before anything is asked."""
+    raise NotImplementedError
 
 
 @generic
 def remove(family: Any, row: np.ndarray, x: np.ndarray, own: float) -> None:
     """Take a record out of the statistics that had joined, not the last; to be settled."""
+    raise NotImplementedError
 
 
 @generic
 def merge(family: Any, row: np.ndarray, other: np.ndarray) -> None:
     """Let all records of another row join the statistics; to be settled."""
+    raise NotImplementedError
 
 
 @generic
 def settle(family: Any, row: np.ndarray) -> None:
     """Bring up to date what follows from the statistics; of a row of zeros, too."""
+    raise NotImplementedError
 
 
 @generic
@@ -79,11 +83,6 @@ def log_marginal_of_both(family: Any, row: np.ndarray, other: np.ndarray, union:
     merge(family, union, other)
     settle(family, union)
     return log_marginal(family, union)
-
-
-@own.otherwise
-def _nothing(family: Any, x: np.ndarray) -> float:
-    return 0.0
 
 
 @kernel
@@ -132,15 +131,6 @@ def coarsen(family: Any, row: np.ndarray, coarse: np.ndarray) -> None:
 @generic
 def score_rows(family: Any, rows: Rows, asked: Asked, out: np.ndarray) -> None:
     """log H(x | S) of every row that can be joined, in nats, or -inf where it is certain to have no say."""
-
-
-@coarsen.otherwise
-def _nothing_coarse(family: Any, row: np.ndarray, coarse: np.ndarray) -> None:
-    pass
-
-
-@score_rows.otherwise
-def _score_each(family: Any, rows: Rows, asked: Asked, out: np.ndarray) -> None:
     for s in range(rows.high):
         if rows.open[s] == 1:
             out[s] = predictive(family, rows.block[s], asked.x, asked.own)

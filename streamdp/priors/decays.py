@@ -75,10 +75,6 @@ def _weigh_all(decay: Any, distances: np.ndarray, out: np.ndarray) -> None:
 @generic
 def weigh_earlier(decay: Any, positions: np.ndarray, n: int, out: np.ndarray) -> None:
     """sum_{j<i} f(positions[i] - positions[j]) for the first n; they do not decrease."""
-
-
-@weigh_earlier.otherwise
-def _term_by_term(decay: Any, positions: np.ndarray, n: int, out: np.ndarray) -> None:
     for i in range(n):
         total = 0.0
         for j in range(i - 1, -1, -1):

@@ -199,7 +199,7 @@ def _score(
     contract.sum_up(rows, bag, model, state, scores, record, log_base)
 
 
-@contract.sum_up.otherwise
+@contract.sum_up.of(np.ndarray)
 def _sum_up(
     rows: Any, bag: Any, model: Model, state: State, scores: Scores, record: Incoming, log_base: float
 ) -> None:

@@ -153,7 +153,7 @@ def _sum(model: Model, state: State, scores: Scores, new: float) -> float:
     return peak
 
 
-@contract.score.otherwise
+@contract.score.of(np.ndarray)
 def _score(
     bag: Any, rows: VectorClusters, model: Model, state: State, scores: Scores, record: Incoming
 ) -> None:
@@ -165,13 +165,13 @@ def _score(
     scores.counters.reference = _sum(model, state, scores, new)
 
 
-@contract.value_of.otherwise
+@contract.value_of.of(np.ndarray)
 def _value_of(bag: Any, state: State, scores: Scores, slot: int) -> float:
     value: float = scores.value[slot]
     return value
 
 
-@contract.offer_agreed.otherwise
+@contract.offer_agreed.of(np.ndarray)
 def _offer_all(bag: Any, model: Model, state: State, scores: Scores, choice: Choice) -> None:
     pool = state.pool
     for slot in range(pool.counters.high):

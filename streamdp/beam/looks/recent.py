@@ -82,11 +82,7 @@ def weigh_list(prior: Any, state: State, recent: Recent, slot: int) -> None:
 @generic
 def begin_list(prior: Any, state: State, recent: Recent, slot: int) -> None:
     """Work them out for the first time."""
-
-
-@weigh_list.otherwise
-def _no_weights(prior: Any, state: State, recent: Recent, slot: int) -> None:
-    pass
+    weigh_list(prior, state, recent, slot)
 
 
 @weigh_list.of(DistanceDependentTerms)
@@ -96,11 +92,6 @@ def _weigh_list(prior: DistanceDependentTerms, state: State, recent: Recent, slo
         recent.weight[m] = _weight_after(prior, recent, slot, before, recent.position[m])
         before = m
         m = recent.next[m]
-
-
-@begin_list.otherwise
-def _begin_list(prior: Any, state: State, recent: Recent, slot: int) -> None:
-    weigh_list(prior, state, recent, slot)
 
 
 @begin_list.of(MemorylessTerms)
@@ -166,7 +157,7 @@ def gather(prior: Any, state: State, recent: Recent) -> None:
             begin_list(prior, state, recent, slot)
 
 
-# ---------------------------------------------------------------- ratios
+# ---------------------------------------------------------------- ratios; as declared, of priors by size
 
 
 @kernel
@@ -181,35 +172,25 @@ def ratio_of_joining(prior: Any, state: State, recent: Recent, m: int, slot: int
 
     The size of its own slot does not count it; it is not the founder there.
     """
-    raise NotImplementedError
+    alone = state.pool.slots[recent.slot[m]].size == 0
+    weight = join_weight(prior, np.float64(state.pool.slots[slot].size))
+    return math.log(weight / found_weight(prior, _clusters_without(prior, state, alone)))
 
 
 @generic
 def ratio_of_union(prior: Any, state: State, recent: Recent, small: int, large: int) -> float:
     """log of p(z) with two clusters made one over p(z); the records hold all members of the small one."""
-    raise NotImplementedError
+    a, b = state.pool.slots[small].size, np.float64(state.pool.slots[large].size)
+    total = math.log(join_weight(prior, b) / found_weight(prior, _clusters_without(prior, state, True)))
+    for j in range(1, a):
+        total += math.log(join_weight(prior, b + j) / join_weight(prior, np.float64(j)))
+    return total
 
 
 @kernel
 def _clusters_without(prior: Any, state: State, alone: bool) -> float:
     founded = state.beam.founded[state.beam.counters.head]
     return np.float64(founded - 1 if alone else founded)
-
-
-@ratio_of_joining.otherwise
-def _join_by_size(prior: Any, state: State, recent: Recent, m: int, slot: int) -> float:
-    alone = state.pool.slots[recent.slot[m]].size == 0
-    weight = join_weight(prior, np.float64(state.pool.slots[slot].size))
-    return math.log(weight / found_weight(prior, _clusters_without(prior, state, alone)))
-
-
-@ratio_of_union.otherwise
-def _union_by_size(prior: Any, state: State, recent: Recent, small: int, large: int) -> float:
-    a, b = state.pool.slots[small].size, np.float64(state.pool.slots[large].size)
-    total = math.log(join_weight(prior, b) / found_weight(prior, _clusters_without(prior, state, True)))
-    for j in range(1, a):
-        total += math.log(join_weight(prior, b + j) / join_weight(prior, np.float64(j)))
-    return total
 
 
 @kernel

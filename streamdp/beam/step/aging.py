@@ -28,9 +28,27 @@ TINY_SCALE = 1e-120
 """Stored weights are multiplied out before the common factor of an exponential decay underflows."""
 
 
+# ---------------------------------------------------------------- what is declared serves priors by size
+
+
 @generic
 def begin_record(prior: Any, model: Model, state: State, out: Output, record: Incoming) -> None:
     """Bring all weights to the time of the record; close what has none left. Idempotent."""
+    expiry = state.expiry
+    if model.retire_after > 0:
+        while expiry.counters.length > 0 and record.seq - expiry.key[expiry.heap[0]] > model.retire_after:
+            _close_idle(state, out, expiry.heap[0], record.seq)
+    if model.max_clusters > 0 and state.pool.counters.open > model.max_clusters:
+        excess = open_in_head(state) - model.max_clusters
+        reached = -1.0
+        while expiry.counters.length > 0 and (excess > 0 or expiry.key[expiry.heap[0]] <= reached):
+            slot, key = expiry.heap[0], expiry.key[expiry.heap[0]]
+            if key >= record.seq:
+                return  # all that are left are pinned
+            if state.pool.pinned[slot] == 0:
+                excess -= holds_slot(state.pool, state.beam.counters.head, slot)
+                reached = key
+            _close_idle(state, out, slot, record.seq)
 
 
 @generic
@@ -39,6 +57,10 @@ def weigh_joined(prior: Any, model: Model, state: State, slot: int, here: float)
 
     Its size counts them already. The slot stands in no class's sums while this is called.
     """
+    pool = state.pool
+    pool.weight[slot] = join_weight(prior, np.float64(pool.slots[slot].size))
+    if has_limits(model):
+        set_expiry(state.expiry, slot, np.float64(pool.slots[slot].last))
 
 
 @generic
@@ -47,12 +69,14 @@ def weigh_left(prior: Any, model: Model, state: State, slot: int, here: float) -
 
     The slot stands in no class's sums while this is called, and is not empty.
     """
+    state.pool.weight[slot] = join_weight(prior, np.float64(state.pool.slots[slot].size))
 
 
 @generic
 def scale_at(prior: Any, model: Model, state: State, record: Incoming) -> float:
     """The common factor of all stored weights at the time of a record that is only asked about."""
-    raise NotImplementedError
+    scale: float = state.beam.counters.scale
+    return scale
 
 
 @kernel
@@ -65,22 +89,6 @@ def position_of(model: Model, record: Incoming) -> float:
 def has_limits(model: Model) -> bool:
     """Whether clusters close by limits of the stream's, and not by the prior."""
     return model.retire_after > 0 or model.max_clusters > 0
-
-
-# ---------------------------------------------------------------- priors by size
-
-
-@weigh_joined.otherwise
-def _weigh_by_size(prior: Any, model: Model, state: State, slot: int, here: float) -> None:
-    pool = state.pool
-    pool.weight[slot] = join_weight(prior, np.float64(pool.slots[slot].size))
-    if has_limits(model):
-        set_expiry(state.expiry, slot, np.float64(pool.slots[slot].last))
-
-
-@weigh_left.otherwise
-def _weigh_the_rest(prior: Any, model: Model, state: State, slot: int, here: float) -> None:
-    state.pool.weight[slot] = join_weight(prior, np.float64(state.pool.slots[slot].size))
 
 
 @kernel
@@ -102,31 +110,6 @@ def _close_idle(state: State, out: Output, slot: int, seq: int) -> None:
         set_expiry(state.expiry, slot, np.float64(seq))
     else:
         close_slot(state, out, slot, True)
-
-
-@begin_record.otherwise
-def _retire(prior: Any, model: Model, state: State, out: Output, record: Incoming) -> None:
-    expiry = state.expiry
-    if model.retire_after > 0:
-        while expiry.counters.length > 0 and record.seq - expiry.key[expiry.heap[0]] > model.retire_after:
-            _close_idle(state, out, expiry.heap[0], record.seq)
-    if model.max_clusters > 0 and state.pool.counters.open > model.max_clusters:
-        excess = open_in_head(state) - model.max_clusters
-        reached = -1.0
-        while expiry.counters.length > 0 and (excess > 0 or expiry.key[expiry.heap[0]] <= reached):
-            slot, key = expiry.heap[0], expiry.key[expiry.heap[0]]
-            if key >= record.seq:
-                return  # all that are left are pinned
-            if state.pool.pinned[slot] == 0:
-                excess -= holds_slot(state.pool, state.beam.counters.head, slot)
-                reached = key
-            _close_idle(state, out, slot, record.seq)
-
-
-@scale_at.otherwise
-def _as_it_is(prior: Any, model: Model, state: State, record: Incoming) -> float:
-    scale: float = state.beam.counters.scale
-    return scale
 
 
 # ---------------------------------------------------------------- any decay

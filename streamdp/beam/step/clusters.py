@@ -43,7 +43,7 @@ def leave(part: Any, terms: Any, slot: int, record: Incoming, last: bool) -> Non
 @generic
 def whole(part: Any, slot: int, bag: Incoming) -> Incoming:
     """All records of a slot as one, written into ``bag``."""
-    raise NotImplementedError
+    return bag
 
 
 @generic
@@ -98,6 +98,7 @@ def describe_slot(clusters: Clusters, pool: Pool, slot: int, out: Output, event:
 @generic
 def score(bag: Any, rows: Any, model: Model, state: State, scores: Scores, record: Incoming) -> None:
     """Fill ``scores`` by what a record's words say, and its vector, if there are ``rows``."""
+    raise NotImplementedError
 
 
 @generic
@@ -105,6 +106,7 @@ def sum_up(
     rows: Any, bag: Any, model: Model, state: State, scores: Scores, record: Incoming, log_base: float
 ) -> None:
     """Fill ``scores``, where a record has a vector, too; what its words say is known, as logarithms."""
+    raise NotImplementedError
 
 
 @kernel
@@ -122,6 +124,7 @@ def value_of(bag: Any, state: State, scores: Scores, slot: int) -> float:
 @generic
 def offer_agreed(bag: Any, model: Model, state: State, scores: Scores, choice: Choice) -> None:
     """Offer the clusters that all hypotheses hold and that may be among the best."""
+    raise NotImplementedError
 
 
 # ---------------------------------------------------------------- what only words need
@@ -165,26 +168,3 @@ def room_for_classes(bag: Any, state: State, out: Output, limit: int) -> None:
 @generic
 def room_for_words(bag: Any, out: Output, choice: Choice, words: np.ndarray) -> None:
     """Note the arena space that copies for the chosen children may want."""
-
-
-whole.otherwise(lambda part, slot, bag: bag)
-
-for _each in (
-    clear,
-    copy,
-    join,
-    leave,
-    describe,
-    hide_slot,
-    show_slot,
-    release_slot,
-    learn_record,
-    enter_class,
-    room_for_bag,
-    room_for_classes,
-    room_for_words,
-):
-
-    @_each.otherwise
-    def _nothing(*_: Any) -> None:
-        pass

@@ -110,6 +110,7 @@ def choose(store: Store, allocation: Allocation, random: np.ndarray, i: int, old
 @generic
 def redraw(given: Any, store: Store, allocation: Allocation, random: np.ndarray, i: int) -> None:
     """Draw anew where a record belongs given all others; ``given`` is what a sampler reads of the prior."""
+    raise NotImplementedError
 
 
 @entry
