@@ -180,12 +180,12 @@ def test_a_kernel_of_another_prior_is_refused() -> None:
 @pytest.mark.parametrize(
     ("prior", "expected"),
     [
-        (CRP(2.0, retire_after=7), (2.0,)),
+        (CRP(2.0, retire_after=7), (2.0, 0.0)),
         (PitmanYor(2.0, 0.3, max_clusters=9), (2.0, 0.3)),
         (Uniform(2.0), (2.0,)),
         (FiniteMixture(4, 2.0), (0.5, 4.0)),
-        (DistanceDependent(2.0, Logistic(3.0), "seconds", close_below=0.01), (2.0, (3.0,), False, 0.01)),
-        (DistanceDependent(2.0, Window(3.0)), (2.0, (3.0,), True, 1e-3)),
+        (DistanceDependent(2.0, Logistic(3.0), "seconds", close_below=0.01), (2.0, (3.0,), 0.01)),
+        (DistanceDependent(2.0, Window(3.0)), (2.0, (3.0,), 1e-3)),
     ],
 )
 def test_terms_hold_the_parameters(prior: Prior, expected: tuple[Any, ...]) -> None:
