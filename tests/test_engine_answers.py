@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import sys
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -12,7 +13,7 @@ from oracle.enumeration import founders_of
 from streams import history
 
 from streamdp.engine import Engine
-from streamdp.records import Assignment, Final
+from streamdp.records import Assignment, Final, Record
 from streamdp.settings import Settings
 
 
@@ -167,3 +168,13 @@ def test_answers_say_the_same_whenever_they_are_read(name: str, final_only: bool
                 kept[i] = pool.submit(lines.encode)
     assert {i: each.result() for i, each in kept.items()} == {i: said[i] for i in kept}
     assert (busy.finish().lines.encode(), busy.dumps()) == (rest, state)
+
+
+def test_large_texts_do_not_wait_to_be_written_down() -> None:
+    """Many would hold much memory: they are let go of, though nobody reads their answers."""
+    engine = Engine(Settings(prior="crp"))
+    engine.advance(["storm over the coast"])
+    text = "coast storm" + " " * 300_000
+    before = sys.getrefcount(text)
+    engine.advance([Record(text)])
+    assert sys.getrefcount(text) == before

@@ -24,6 +24,10 @@ TOGETHER = 128
 """Records that come one by one and are written down together: alone each takes six times as long."""
 
 
+MOST_BYTES = 1 << 18
+"""Of texts and vectors that wait for each other."""
+
+
 class Announcer:
     """Remembers what was announced of the records that are not final yet.
 
@@ -47,7 +51,7 @@ class Announcer:
         self._retained = Retained(self._ledger, settings.retain, shares.retained)
         self._batches: list[Batch] = []
         self._waiting: list[tuple[bytes, np.ndarray, Columns, bytes, weakref.ref[Lines]]] = []
-        self._first = self._revised = 0
+        self._first = self._bytes = self._revised = 0
         self.final_only, self.linked = final_only, linked
         self.passed_by = False
         """Whether records are answered by whoever runs the search: they stay open while they are retained."""
@@ -92,7 +96,7 @@ class Announcer:
         if not self._batches:
             self._first = first
         self._batches.append(batch)
-        if batch.size >= TOGETHER or len(self._batches) >= TOGETHER:
+        if first + batch.size - self._first >= TOGETHER:
             self._take_in()
 
     def _take_in(self) -> None:
@@ -115,16 +119,20 @@ class Announcer:
         ``shown`` are the templates of lines of logs, and values of holes.
         """
         if records.objects is None or shown[0] or len(rows) >= TOGETHER:
+            self._take_in()
             self._write(self.ledger.put(rows, sizes, records, revisions, *shown), [lines])
             return
         lines.ask = self.write
         self._waiting.append((rows.tobytes(), sizes, records, revisions.tobytes(), weakref.ref(lines)))
-        if len(self._waiting) >= TOGETHER:
+        if records.values is not None:
+            self._bytes += records.values.letters.nbytes + records.values.vectors.nbytes
+        if len(self._waiting) >= TOGETHER or self._bytes >= MOST_BYTES:
             self.write()
+            self._take_in()
 
     def write(self) -> None:
         """Write down what waits."""
-        waiting, self._waiting = self._waiting, []
+        waiting, self._waiting, self._bytes = self._waiting, [], 0
         if not waiting:
             return
         rows, sizes, records, revisions, lines = zip(*waiting, strict=True)
