@@ -36,6 +36,7 @@ class CRP(Retiring):
 
     kind = PitmanYorTerms
     discount = 0.0
+    """That of the Pitman-Yor process, which it is without one."""
     exchangeable = True
     ewens = True
     all_or_none = True
