@@ -23,7 +23,7 @@ from streamdp.beam.data.state import Incoming, Output, State
 from streamdp.beam.looks import review as reviewing
 from streamdp.beam.looks.recent import Recent
 from streamdp.beam.looks.review import MOST_RECORDS, Due, gather_recent, review, run_looks
-from streamdp.beam.looks.second_look import Chosen, Look, look_again
+from streamdp.beam.looks.second_look import Look, look_again
 from streamdp.beam.search import BeamSearch
 from streamdp.encode.batch import Batch
 from streamdp.engine import Engine
@@ -271,7 +271,7 @@ def look_at(
     records = search.prepare(chosen)
     looked = Look(search.model, search.state, search.scores, made(Places, {}), recent, out)
     seqs = np.arange(first, first + chosen.size)
-    look_again(looked, Chosen(records, first, seqs, slots, bag))
+    look_again(looked, records, first, seqs, slots, bag)
 
 
 def look(oracle: Oracle, kernel: Callable[[Output], None]) -> tuple[set[int], float]:
@@ -434,10 +434,10 @@ def test_a_cluster_that_took_in_records_first_finds_room(monkeypatch: pytest.Mon
     most = []
 
     def guarded(*arguments: Any) -> None:
-        *before, chosen = arguments
-        bag, room = chosen.bag, len(chosen.bag.words)
+        *before, bag = arguments
+        room = len(bag.words)
         wide = bag._replace(words=np.full(room + 1000, -1, np.int32), counts=np.zeros(room + 1000, np.int32))
-        look_again(*before, chosen._replace(bag=wide))
+        look_again(*before, wide)
         most.append(int((wide.words >= 0).sum()) / max(room, 1))
 
     monkeypatch.setattr(reviewing, "look_again", guarded)

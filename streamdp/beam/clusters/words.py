@@ -14,7 +14,6 @@ from streamdp.beam.clusters.index import (
     copy_words,
     count_at,
     release_words,
-    relink,
     take_words,
     unindex,
 )
@@ -113,11 +112,6 @@ def _leave(bag: WordClusters, terms: Any, slot: int, record: Incoming, last: boo
 @contract.hide_slot.of(WordClusters)
 def _hide_slot(clusters: WordClusters, slot: int) -> None:
     unindex(clusters.inverted, slot)
-
-
-@contract.show_slot.of(WordClusters)
-def _show_slot(clusters: WordClusters, slot: int) -> None:
-    relink(clusters.inverted, slot)
 
 
 @contract.whole.of(WordClusters)

@@ -12,7 +12,7 @@ from streamdp.beam.data.pool import ALIVE
 from streamdp.beam.data.state import GROW, REVIEW_EVERY, Incoming, Output
 from streamdp.beam.looks.rearrange import keep_head
 from streamdp.beam.looks.recent import Recent, gather
-from streamdp.beam.looks.second_look import Chosen, Look, look_again
+from streamdp.beam.looks.second_look import Look, look_again
 from streamdp.beam.search import BeamSearch
 from streamdp.encode.batch import Batch
 from streamdp.kernels.rows import made
@@ -103,7 +103,7 @@ def review(
     def look(out: Output) -> None:
         records = search.prepare(chosen)
         with_these = Look(search.model, search.state, search.scores, places, recent, out)
-        look_again(with_these, Chosen(records, first + start, seqs, slots, bag))
+        look_again(with_these, records, first + start, seqs, slots, bag)
 
     yield from run_looks(search, look, len(seqs) + len(slots), batch.size, longest, with_events)
 

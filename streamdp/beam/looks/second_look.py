@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from streamdp.beam.clusters.index import relink, unindex
 from streamdp.beam.clusters.places import Places, best_place, find_places
 from streamdp.beam.data.choice import Scores
 from streamdp.beam.data.pool import ALIVE
@@ -45,7 +46,7 @@ from streamdp.beam.looks.recent import (
 from streamdp.beam.step.advance import Records, record_at
 from streamdp.beam.step.aging import weigh_joined
 from streamdp.beam.step.closing import discard_slot
-from streamdp.beam.step.clusters import bag_of_slot, hide_slot, join_slot, score_record, show_slot, value_of
+from streamdp.beam.step.clusters import bag_of_slot, join_slot, score_record, value_of
 from streamdp.kernels.jit import entry, kernel
 
 LEAST_GAIN = 1e-6
@@ -168,10 +169,10 @@ def _look_at_cluster(look: Look, bag: Any, slot: int) -> bool:
     if out.counters.status != COMPLETE:
         return False
     leave_class(state.sizes, pool, slot)
-    hide_slot(state.clusters.bag, slot)
+    unindex(state.clusters.bag.inverted, slot)
     score_record(state.clusters, model, state, scores, whole)
     find_places(state, scores, places, slot, row.size)
-    show_slot(state.clusters.bag, slot)
+    relink(state.clusters.bag.inverted, slot)
     put_back(state, slot)
     beam.counters.looks += 1
     if scores.counters.new_value <= 0.0:
@@ -189,33 +190,25 @@ def _look_at_cluster(look: Look, bag: Any, slot: int) -> bool:
     return True
 
 
-class Chosen(NamedTuple):
-    """What is looked at: some of these records, the first of which is number ``first``, then clusters."""
-
-    records: Records
-    first: int
-    seqs: np.ndarray  # int64[n], of the records that are looked at
-    slots: np.ndarray  # int64[m]
-    bag: Incoming  # room for one of these
-
-
 @entry
-def look_again(look: Look, chosen: Chosen) -> None:
-    """Look at records again, then at clusters.
+def look_again(
+    look: Look, records: Records, first: int, seqs: np.ndarray, slots: np.ndarray, bag: Incoming
+) -> None:
+    """Look again at some of these records, the first of which is number ``first``, then at clusters.
 
-    Goes on with look ``out.counters.done``. (One entry for both: what they share is compiled once.)
+    ``bag`` has room for a cluster. Goes on with look ``out.counters.done``. (One entry for both: what they
+    share is compiled once.)
     """
     state, recent, out = look.state, look.recent, look.out
-    records, seqs, slots = chosen.records, chosen.seqs, chosen.slots
     i, n = out.counters.done, seqs.shape[0]
     while i < n + slots.shape[0]:
         revisions = 1 if i < n else recent.held[slots[i - n]]
         if not room_to_look(state, out, revisions):
             return
         if i < n:
-            done = _look_at_record(look, record_at(records, seqs[i] - chosen.first, seqs[i]))
+            done = _look_at_record(look, record_at(records, seqs[i] - first, seqs[i]))
         else:
-            done = _look_at_cluster(look, chosen.bag, slots[i - n])
+            done = _look_at_cluster(look, bag, slots[i - n])
         if not done:
             return
         i += 1

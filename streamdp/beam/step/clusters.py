@@ -132,12 +132,7 @@ def offer_agreed(bag: Any, model: Model, state: State, scores: Scores, choice: C
 
 @generic
 def hide_slot(bag: Any, slot: int) -> None:
-    """Let a slot that stands in no size class be found by nothing: for good, or until it is shown again."""
-
-
-@generic
-def show_slot(bag: Any, slot: int) -> None:
-    """Undo :func:`hide_slot`."""
+    """Let a slot that stands in no size class be found by nothing, for good."""
 
 
 @generic
