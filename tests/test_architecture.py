@@ -38,6 +38,7 @@ LAYERS = (
     "offline.refine offline.fit",
     "sharding",
     "reports",
+    "questions",
     "estimators scoring monitor alerts demo plots page spark streamdp_connectors",
     "serve",
     "programs",

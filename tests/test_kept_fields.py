@@ -15,7 +15,6 @@ from streamdp import Engine, Settings, stories
 from streamdp.ledger.samples import text_of
 from streamdp.page.past import retained
 from streamdp.page.view import View
-from streamdp.programs.wording import whole_story
 from streamdp.records import Record
 from streamdp.records.columns import Columns
 from streamdp.reports.source import source_of
@@ -103,7 +102,7 @@ def test_kept_fields_are_shown_beside_the_text(run: Path) -> None:
         rows = succeed(run, "stories", where, "--story", str(label), "--records", "--json")
         assert parsed(rows)[0]["keep"]["paper"] == "Daily Mail"
     (found,) = [story for story in source_of(run / "news.db").stories() if story.label == label]
-    assert all(text in HEADLINES for text in whole_story(found)["samples"])
+    assert all(text in HEADLINES for text in found.samples)
 
 
 def test_a_file_of_answers_takes_the_text_from_the_field_that_holds_it(tmp_path: Path) -> None:

@@ -19,13 +19,15 @@ from starlette.routing import Route
 from streamdp.answers.describe import census_of_all
 from streamdp.engine import Engine
 from streamdp.page import graph, shown, table
-from streamdp.page.api import Api, in_detail, where_to
+from streamdp.page.api import Api, in_detail
 from streamdp.page.correcting import row_of
 from streamdp.page.graph import BINS, SLOTS, Colours, Timeline
 from streamdp.page.guard import Allowance
 from streamdp.page.hub import BusyError, Hub, Questions
 from streamdp.page.past import retained, theme_row
 from streamdp.page.view import View
+from streamdp.questions.answers import Candidate
+from streamdp.questions.asking import where_to
 from streamdp.records import Answers, Assignment, ClusterSummary, Event, Record, Reject
 from streamdp.records.columns import Columns
 from streamdp.settings import Settings
@@ -227,8 +229,8 @@ def test_one_cluster_its_words_and_its_neighbours(run: tuple[Engine, View]) -> N
     assert detail["tokens"] == engine.tokens_of(largest.cluster)
     assert [w["word"] for w in detail["against_base"]] == [word for word, _ in largest.words or ()]
     assert in_detail(engine, 10**9, []) == {}
-    assert where_to(engine, "")["error"] == "no words are left of its text"
-    assert len(where_to(engine, str(headlines(3, 3)[2].value))["candidates"]) == 5
+    assert where_to(engine, "").error == "no words are left of its text"
+    assert len(where_to(engine, str(headlines(3, 3)[2].value)).candidates) == 5
 
 
 def test_what_the_graph_draws(run: tuple[Engine, View]) -> None:
@@ -356,7 +358,7 @@ def test_the_api_page_says_what_the_program_answers(run: tuple[Engine, View]) ->
     assert last.ended(["goal"], 0, 1) == (0, [])
     made = row_of(CorrectionEntry(what="rename", stories=(label,), title="x"))
     assert set(made) | {"in_force"} == documented("Corrections")
-    assert set(where_to(engine, "storm")["candidates"][0]) | {"name", "slot"} == documented("Scores")
+    assert {*Candidate.__struct_fields__, "title", "slot"} == documented("Scores")
     paths = {re.sub(r":\w+", "", path) for path in api_paths()}
     told = re.findall(r"^\| `(?:GET|POST) (/api/[^`]+)`", API, flags=re.M)
     assert set(told) == paths

@@ -36,12 +36,12 @@ from starlette.requests import Request
 from streamdp.decode.decoder import Decoder
 from streamdp.decode.otlp import pieces
 from streamdp.page.api import AskError
+from streamdp.questions.answers import Answer
 from streamdp.records import Raw, Record
 from streamdp.serve.bodies import Uploads
 from streamdp.serve.ingest import Named, reader_of
 from streamdp.serve.logs import Logs, lines_of, one_by_one
 from streamdp.serve.otlp import FORMS
-from streamdp.serve.schemas import Answer
 from streamdp.settings import Settings
 
 PROTOBUF = "application/x-protobuf"

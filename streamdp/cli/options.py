@@ -149,7 +149,9 @@ class StoriesOptions(msgspec.Struct, frozen=True, kw_only=True):
         _about("all united to K: a cut that you ask for, not one that was found", metavar="K"),
     ] = None
     records: Annotated[bool, _about("their records, in the place of the stories")] = False
-    sort: Annotated[Sort, _about("what comes first: size, growing, new or last")] = "size"
+    sort: Annotated[
+        Sort | None, _about("what comes first: size (default of live ones), growing, new or last (of others)")
+    ] = None
     least: Annotated[Positive, _about("leave out stories of fewer records")] = 2
     limit: Annotated[
         Positive | None, _about("at most so many (default: 20 in a table, all elsewhere)", metavar="N")

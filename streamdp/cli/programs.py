@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import io
 import json
 import os
@@ -12,6 +13,7 @@ from streamdp.cli.errors import speak_warnings
 from streamdp.cli.observers import checked_token, token_in
 from streamdp.cli.serve import TOKEN
 from streamdp.errors import ConfigError, Exit, how_to_install
+from streamdp.state.corrections import CorrectionRequest
 
 
 def serve_programs(where: str, token: str | None, *, corrects: bool) -> None:
@@ -20,24 +22,23 @@ def serve_programs(where: str, token: str | None, *, corrects: bool) -> None:
         from streamdp.programs.server import Tools
     except ImportError:
         raise ConfigError(f"mcp needs more packages: {how_to_install('mcp')}", Exit.UNAVAILABLE) from None
-    from streamdp.programs.service import RemoteSource
-    from streamdp.programs.sources import CORRECTIONS, LocalSource
+    from streamdp.questions.sources import LocalSource, RemoteSource
 
     speak_warnings()
-    asked: LocalSource | RemoteSource
+    source: LocalSource | RemoteSource
     if where.startswith(("http://", "https://")):
         known = token_in(token)
         if known is None and TOKEN in os.environ:
             known = checked_token(os.environ[TOKEN], TOKEN)
-        asked = RemoteSource(where, known)
+        source = RemoteSource(where, known)
     else:
-        asked = LocalSource(where)
-    if corrects and CORRECTIONS not in asked.can:
+        source = LocalSource(where)
+    if corrects and CorrectionRequest not in source.can:
         raise ConfigError(
             f"--allow-corrections: {where} takes none: name the folder of a state, or a service", Exit.USAGE
         )
     sys.stdin = io.TextIOWrapper(io.BufferedReader(WellFormed(sys.stdin.buffer)), encoding="utf-8")
-    Tools(asked, corrects=corrects).server().run("stdio")
+    asyncio.run(Tools(source, corrects=corrects).run())
 
 
 class WellFormed(io.RawIOBase):

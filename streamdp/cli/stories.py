@@ -20,12 +20,13 @@ from streamdp.cli.lines import csv_of
 from streamdp.cli.options import StoriesOptions
 from streamdp.errors import ConfigError, Exit, foreseen
 from streamdp.ledger.samples import text_of_kept
-from streamdp.reports.marks import moment_of
+from streamdp.questions.asking import chosen_of, stories_asked
+from streamdp.questions.questions import ListStories
 from streamdp.reports.report import document
 from streamdp.reports.report import report as written
 from streamdp.reports.source import StorySource, source_of
-from streamdp.story.answers import holds
 from streamdp.story.clock import duration
+from streamdp.story.orders import Sort
 from streamdp.story.story import CoarseStory, Stories, Story, StoryRecord, Theme, iso, row_of
 
 IN_TABLE = 20
@@ -45,12 +46,10 @@ def stories(path: str, options: StoriesOptions) -> None:
     if options.csv + options.json + options.html > 1:
         raise ConfigError("say one of --csv, --json and --html", Exit.USAGE)
     source = source_of(path)
-    stretch = _seconds("--now", options.now)
-    found = source.stories(closed=options.closed, stretch=stretch)
+    question = _question(options)
+    found = stories_asked(question, source, _seconds("--now", options.now))
     if options.coarse is not None:
         found = _coarse(found, options)
-    elif (options.every or options.search is not None) and not options.closed:
-        found = _with_ended(found, source.stories(closed=True, stretch=stretch))
     if options.story is not None:
         _print_one(source, found, options.story, options)
         return
@@ -59,7 +58,8 @@ def stories(path: str, options: StoriesOptions) -> None:
         if options.theme is None:
             _print_themes(found, options)
             return
-    chosen, small = _chosen(source, found, options)
+    of_theme = found.like(story for story in found if options.theme in (None, story.theme))
+    chosen, small = chosen_of(question, of_theme, source, path)
     limit = options.limit or (None if options.csv or options.json or options.html else IN_TABLE)
     shown = chosen if limit is None else chosen[:limit]
     if options.records:
@@ -78,14 +78,6 @@ def console(width: int = 140) -> Console:
 # ---------------------------------------------------------------- which
 
 
-def _with_ended(found: Stories, ended: Stories) -> Stories:
-    """Live stories and those that ended."""
-    live = {story.label for story in found}
-    both = found.like([*found, *(story for story in ended if story.label not in live)])
-    both.remembered = ended.remembered
-    return both
-
-
 def _seconds(option: str, text: str | None) -> float | None:
     try:
         return None if text is None else duration(text)
@@ -93,34 +85,19 @@ def _seconds(option: str, text: str | None) -> float | None:
         raise ConfigError(f"{option}: {error}", Exit.USAGE) from None
 
 
-def _chosen(source: StorySource, found: Stories, options: StoriesOptions) -> tuple[Stories, int]:
-    """The stories that are asked for, in order; and how many were left out for their size alone."""
-    since = moment_of("--since", options.since, found.clock)
-    until = moment_of("--until", options.until, found.clock)
-    if (since is not None or until is not None) and not found.clock.dated and found:
-        raise ConfigError("--since and --until need records with times, and these have none", Exit.USAGE)
-    wanted = found.like(
-        story
-        for story in found
-        if (options.theme is None or story.theme == options.theme)
-        and (since is None or (story.last or 0.0) >= since)
-        and (until is None or (story.began or 0.0) <= until)
-        and (not options.growing or story.growth > 0)
+def _question(options: StoriesOptions) -> ListStories:
+    """Which stories the options ask for, as any door would."""
+    every = (options.every or options.search is not None) and not options.closed and options.coarse is None
+    usual: Sort = "growing" if options.growing else "last" if options.closed or options.every else "size"
+    return ListStories(
+        which="ended" if options.closed else "all" if every else "live",
+        sort=options.sort or usual,
+        least=options.least,
+        search=options.search or "",
+        since=options.since,
+        until=options.until,
+        growing=options.growing,
     )
-    if options.search is not None:
-        words = options.search.split()
-        found_in = source.search(words)
-        wanted = wanted.like(s for s in wanted if found_in.intersection(s.labels) or _holds(s, words))
-    large = wanted.like(story for story in wanted if story.size >= options.least)
-    sort = "growing" if options.growing and options.sort == "size" else options.sort
-    sort = "last" if options.every and sort == "size" else sort
-    ordered = large if options.closed and sort == "size" else large.by(sort)
-    return ordered, len(wanted) - len(large)
-
-
-def _holds(story: Story, words: Sequence[str]) -> bool:
-    """Whether title, keywords and samples of a story hold all words of a search."""
-    return holds(" ".join([story.title, *story.keywords, *story.samples]), words)
 
 
 def _left_out(

@@ -16,7 +16,6 @@ from starlette.routing import Route
 
 from streamdp.answers import listing
 from streamdp.engine import Engine
-from streamdp.page.changed import Changed
 from streamdp.page.correcting import Correcting
 from streamdp.page.errors import (
     AskError,
@@ -24,17 +23,18 @@ from streamdp.page.errors import (
     allow,
     as_json,
     integer,
-    json_of,
     label_of,
     number,
     or_error,
 )
 from streamdp.page.guard import Allowance
 from streamdp.page.hub import BusyError, FullError, Hub, Questions
+from streamdp.page.live import Live
 from streamdp.page.past import Further
 from streamdp.page.table import Sort
 from streamdp.page.view import View
-from streamdp.records import Reject
+from streamdp.questions.questions import KIND_OF, WhereWouldItGo
+from streamdp.reports.marks import marks
 from streamdp.story.titles import short
 
 SHOWN = 50
@@ -43,23 +43,11 @@ SHOWN = 50
 PLACE = "<!-- the table -->"
 COLUMNS = ("cluster", "size", "now", "last", "about", "for example")
 
-MOST = 5
-"""Candidate clusters of a text that are given."""
-
 KINDS = {".html": "text/html", ".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
-
-LONGEST = 10_000
-"""Characters of a text that is scored."""
 
 PATIENCE, LESS_PATIENCE = 60.0, 10.0
 """Seconds that an answer of the stream is waited for: the first of all compiles a kernel; and where there is
 something to be answered without it."""
-
-
-class _Typed(msgspec.Struct):
-    """What somebody has typed."""
-
-    text: str
 
 
 class _Same:
@@ -91,8 +79,9 @@ class Api:
         made: Allowance,
     ) -> None:
         self.view, self._hub, self._questions = view, hub, questions
-        self.drop, self._scores, self.made = drop, scores, made
-        self.changed, self.correcting = Changed(self, lambda: self.view.state), Correcting(self)
+        self.drop, self.made = drop, made
+        self.correcting = Correcting(self)
+        self.live = Live(self, self.correcting, scores)
         self._same = _Same(lambda: view.version, made)
         self._files = {
             each.name: each.read_bytes()
@@ -100,8 +89,8 @@ class Api:
             if "." + each.name.rpartition(".")[2] in KINDS
         }
 
-    def app(self, more: Callable[[Api], Iterable[Route]] = lambda _: ()) -> Starlette:
-        """As ASGI has it; ``more`` makes further routes of these answers."""
+    def app(self, more: Callable[[Api], Iterable[Route]] | None = None) -> Starlette:
+        """As ASGI has it; ``more`` makes the routes of programs out of these answers."""
         further = Further(self)
         paths: dict[str, Endpoint] = {
             "/": self.index,
@@ -112,8 +101,7 @@ class Api:
             "/api/clusters/{label:int}/records": further.records,
             "/api/ended": further.ended,
             "/api/themes": further.themes,
-            "/api/changes": self.changed.show,
-            "/api/marks": self.changed.marks,
+            "/api/marks": self.marks,
             "/api/corrections": self.correcting.show,
             "/api/records": self.records,
             "/api/events": self.events,
@@ -124,7 +112,8 @@ class Api:
         posts: dict[str, Endpoint] = {"/api/score": self.score, "/api/corrections": self.correcting.take}
         for path, answer in posts.items():
             routes.insert(0, Route(path, or_error(answer), methods=["POST"]))
-        return Starlette(routes=[*more(self), *routes], exception_handlers={HTTPException: _refused})
+        asked = self.live.routes() if more is None else more(self)
+        return Starlette(routes=[*asked, *routes], exception_handlers={HTTPException: _refused})
 
     async def index(self, request: Request) -> Response:
         """The page, with a table for browsers without scripts."""
@@ -200,26 +189,20 @@ class Api:
             listening, media_type="text/event-stream", headers={"cache-control": "no-store"}
         )
 
+    async def marks(self, request: Request) -> Response:
+        """The moments that have a name, the latest last; of one name the latest alone counts."""
+        held = await asyncio.to_thread(marks, self.view.state)
+        return as_json(msgspec.json.encode({"marks": [*{mark.name: mark for mark in held}.values()]}))
+
     async def score(self, request: Request) -> Response:
-        """Where a text would go."""
-        return as_json(msgspec.json.encode(self._with_names(await self.where(request))))
-
-    async def where(self, request: Request) -> dict[str, Any]:
-        """The same without names. Raises AskError."""
-        large = f"a text of at most {LONGEST:,} characters is scored"
-        text = (await json_of(request, _Typed, 'send {"text": "..."}', self._scores, large)).text
-        if len(text) > LONGEST:
-            raise AskError(413, large)
-        found: dict[str, Any] = await self.ask(lambda engine: where_to(engine, text), scores=True)
-        return found
-
-    def _with_names(self, found: dict[str, Any]) -> dict[str, Any]:
+        """Where a text would go, with names and colours of the stories."""
+        found = msgspec.to_builtins(await self.live.asked(KIND_OF[WhereWouldItGo], request))
         with self.view.lock:
-            for candidate in found.get("candidates", ()):
-                label = candidate["cluster"]
-                candidate["name"] = self.view.table.name(label)
+            for candidate in found["candidates"]:
+                label = -1 if candidate["label"] is None else candidate["label"]
+                candidate["title"] = self.view.table.name(label)
                 candidate["slot"] = self.view.graph.colours.of(label)
-        return found
+        return as_json(msgspec.json.encode(found))
 
     async def ask(self, question: Callable[[Any], Any], *, scores: bool = False, **otherwise: Any) -> Any:
         """Ask the thread that runs the stream. ``or_else`` is the answer where it has no time.
@@ -266,35 +249,6 @@ def _with_table(page: str, view: View) -> str:
     ]
     caption = f"{found['live']:,} live clusters, the largest first"
     return page.replace(PLACE, listing.table(COLUMNS, rows, caption))
-
-
-def where_to(engine: Engine, text: str) -> dict[str, Any]:
-    """The likeliest clusters of a text, without learning it; ``error`` where it cannot be clustered.
-
-    In a stream of vectors or features the text is JSON: a list of numbers, or an object.
-    """
-    found = engine.whereto(_value_of(engine, text), MOST)
-    if isinstance(found, Reject):
-        return {"error": found.detail or found.reason, "candidates": []}
-    return {
-        "candidates": [
-            {
-                "cluster": each.cluster,
-                "probability": each.probability,
-                "words": [(short(word, 40), nats) for word, nats in each.words],
-            }
-            for each in found
-        ]
-    }
-
-
-def _value_of(engine: Engine, text: str) -> Any:
-    if engine.kind != "vectors":
-        return text
-    try:
-        return msgspec.json.decode(text, type=list[float] | dict[str, float])
-    except msgspec.DecodeError:
-        return text  # and the engine says what it expects
 
 
 def in_detail(engine: Engine, label: int, words: Sequence[str]) -> dict[str, Any]:

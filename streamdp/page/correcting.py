@@ -12,9 +12,15 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from streamdp.errors import Exit
-from streamdp.page.errors import AskError, Asks, allow, as_json, integer, json_of, kind_of
+from streamdp.page.errors import AskError, Asks, allow, as_json, json_of
 from streamdp.page.guard import Allowance
-from streamdp.state.corrections import CorrectionEntry, CorrectionError, CorrectionRequest, CorrectionsFile
+from streamdp.state.corrections import (
+    CorrectionEntry,
+    CorrectionError,
+    CorrectionList,
+    CorrectionRequest,
+    CorrectionsFile,
+)
 
 TAKEN = 20.0, 2.0
 """Corrections that are taken at once, and in a second in the long run."""
@@ -52,31 +58,24 @@ class Correcting:
             raise AskError(403, CLOSED)
         wanted, large = 'send {"what": "...", "stories": [...]}', "a correction that long is none"
         asked = await json_of(request, CorrectionRequest, wanted, self._of_page, large)
-        return as_json(_encode(row_of(await self._given(asked, "page", 400))))
+        return as_json(_encode(row_of(await self._given(asked, "page"))))
 
-    async def list(self, request: Request) -> Response:
+    async def noted(self, after: int, most: int) -> CorrectionList:
         """Some, in order, for programs."""
-        after, most = integer(request, "after", 0, 0, 10**12), integer(request, "limit", 100, 1, 1000)
-        return as_json(_encode(await self._ask(lambda file: file.noted(after, most))))
+        return await self._ask(lambda file: file.noted(after, most))
 
-    async def take_sent(self, body: bytes, request: Request) -> Response:
+    async def given(self, sent: CorrectionRequest) -> CorrectionEntry:
         """One more, which a program has sent."""
-        if kind_of(request) != "application/json":
-            raise AskError(415, 'send JSON: {"what": "rename", "stories": [7], "title": "..."}')
-        try:
-            sent = msgspec.json.decode(body, type=CorrectionRequest)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            raise AskError(400, f"this is no correction: {error}") from None
-        return as_json(_encode(await self._given(sent, "", 422, self._of_programs)))
+        return await self._given(sent, "", self._of_programs)
 
     async def _given(
-        self, sent: CorrectionRequest, who: str, wrong: int, allowance: Allowance | None = None
+        self, sent: CorrectionRequest, who: str, allowance: Allowance | None = None
     ) -> CorrectionEntry:
         """What the stream makes of a correction: with its number, and where it was applied."""
         try:
             correction = sent.correction(who)
         except ValueError as error:
-            raise AskError(wrong, str(error)) from None
+            raise AskError(400, str(error)) from None
         if allowance is not None:
             allow(allowance, "corrections")
         give = self._api.view.give

@@ -14,6 +14,7 @@ from starlette.responses import Response
 
 from streamdp.encode.embedding import EmbeddingError
 from streamdp.page.guard import Allowance
+from streamdp.questions.asking import QuestionError
 
 _log = logging.getLogger("streamdp")
 
@@ -39,7 +40,7 @@ class Asks(Protocol):
     view: Any
     made: Allowance
 
-    async def ask(self, question: Callable[[Any], Any]) -> Any:
+    async def ask(self, question: Callable[[Any], Any], *, scores: bool = False) -> Any:
         """Ask the thread that runs the stream. Raises AskError where it has no time."""
 
 
@@ -64,6 +65,8 @@ def or_error(answer: Endpoint) -> Endpoint:
             return await answer(request)
         except AskError as error:
             return as_json(msgspec.json.encode({"error": error.message}), error.status, headers_of(error))
+        except QuestionError as error:
+            return as_json(msgspec.json.encode({"error": error.message}), error.status)
         except ClientDisconnect:
             return Response(status_code=400)
         except Exception as error:

@@ -200,7 +200,7 @@ class Page:
         api = Api(view, self.hub, self.questions, self.connections.drop, Allowance(*SCORES), Allowance(*MADE))
         logging.getLogger("uvicorn.error").addHandler(logging.NullHandler())
         config = uvicorn.Config(
-            Guard(api.app(how.get("more", lambda _: ())), host, self.token, limits),
+            Guard(api.app(how.get("more")), host, self.token, limits),
             http=self.connections.protocol(),
             ws="none",
             loop="asyncio",

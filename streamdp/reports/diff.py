@@ -104,10 +104,7 @@ class Told(NamedTuple):
 
 def told_at(path: str | Path) -> Told:
     """What a state or a store knows of its past. Raises StreamdpError."""
-    if store_version(path):
-        store = StoreStories(path)
-        return Told(found := store.stories(), _of_records(*store.placed(), found), store.stories(closed=True))
-    return told_of(_as_it_ended(path))
+    return told_of_store(StoreStories(path)) if store_version(path) else told_of(_as_it_ended(path))
 
 
 def _as_it_ended(path: str | Path) -> Engine:
@@ -122,6 +119,12 @@ def clock_at(path: str | Path) -> Clock:
     if store_version(path):
         return StoreStories(path).stories().clock
     return _as_it_ended(path).stories(records=False).clock
+
+
+def told_of_store(store: StoreStories) -> Told:
+    """What a store knows of its past. Raises StoriesError where it holds no records."""
+    found = store.stories()
+    return Told(found, _of_records(*store.placed(), found), store.stories(closed=True))
 
 
 def told_of(engine: Engine) -> Told:

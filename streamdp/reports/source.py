@@ -7,6 +7,7 @@ import logging
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Protocol
 
 import msgspec
 import numpy as np
@@ -23,7 +24,7 @@ from streamdp.settings.load import stored_settings
 from streamdp.settings.schema import Classes
 from streamdp.state.corrections import Correction, CorrectionError, CorrectionsFile
 from streamdp.state.snapshot import MAGIC, Header, SnapshotError, newest, newest_taken, read
-from streamdp.story.answers import AnsweredStories, StoriesError, holds
+from streamdp.story.answers import AnsweredStories, StoriesError, holds, latest_of
 from streamdp.story.gather import record_of, with_records
 from streamdp.story.story import Stories, StoryRecord
 
@@ -131,18 +132,17 @@ def retained_records(
             yield int(labels[i]), record_of(answer, text, engine.kind, engine.settings)
 
 
-class StateStories:
-    """Stories of a state; of a run that has ended, with the clusters that its last look left."""
+class EngineStories:
+    """Stories of an engine; ``known`` are answers to its latest records by number, None: those open still."""
 
-    def __init__(self, state: str | Path) -> None:
-        header, self.engine = open_state(state)
-        open_still = {answer.seq: answer for answer in self.engine.open_answers()}
-        if header.ended:
-            open_still |= {answer.seq: answer for answer in self.engine.finish().assignments}
+    def __init__(self, engine: Engine, known: Mapping[int, Assignment] | None = None) -> None:
+        self.engine = engine
+        if known is None:
+            known = {answer.seq: answer for answer in engine.open_answers()}
         self._records = defaultdict[int, list[StoryRecord]](list)
-        for label, record in retained_records(self.engine, open_still):
+        for label, record in retained_records(engine, known):
             self._records[label].append(record)
-        held, seq = sum(map(len, self._records.values())), self.engine.seq
+        held, seq = sum(map(len, self._records.values())), engine.seq
         self.lacking = (
             f"a state remembers the last {held:,} of {seq:,} records: a --store has all" if held < seq else ""
         )
@@ -161,6 +161,10 @@ class StateStories:
             for record in self._records.get(label, ()):
                 yield label, record
 
+    def named(self, name: str) -> tuple[int, StoryRecord] | None:
+        """The story and the latest retained record of an id."""
+        return latest_of(name, self.records(self._records))
+
     def search(self, words: Sequence[str]) -> set[int]:
         """The stories of which a sample, or kept fields, hold all words."""
         return {
@@ -170,8 +174,35 @@ class StateStories:
         }
 
 
-StorySource = StateStories | StoreStories | AnsweredStories
-"""Where stories come from; ``lacking`` says what it does not know, and is empty where it knows all."""
+class StateStories(EngineStories):
+    """Stories of a state; of a run that has ended, with the clusters that its last look left."""
+
+    def __init__(self, state: str | Path) -> None:
+        header, engine = open_state(state)
+        known = {answer.seq: answer for answer in engine.open_answers()}
+        if header.ended:
+            known |= {answer.seq: answer for answer in engine.finish().assignments}
+        super().__init__(engine, known)
+
+
+class StorySource(Protocol):
+    """Where stories come from."""
+
+    @property
+    def lacking(self) -> str:
+        """What it does not know, in words; empty where it knows all."""
+
+    def stories(self, *, closed: bool = False, stretch: float | None = None) -> Stories:
+        """The live stories, or those that ended."""
+
+    def records(self, labels: Collection[int]) -> Iterator[tuple[int, StoryRecord]]:
+        """The records of some stories that are known, by story and number."""
+
+    def named(self, name: str) -> tuple[int, StoryRecord] | None:
+        """The story and the latest record of an id; None where none is known."""
+
+    def search(self, words: Sequence[str]) -> set[int]:
+        """The stories of which some record holds all words."""
 
 
 def source_of(path: str | Path) -> StorySource:

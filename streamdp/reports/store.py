@@ -64,6 +64,10 @@ class StoreStories:
         found: tuple[Any, ...] = self._store.execute(query, given).fetchone()
         return found
 
+    def version(self) -> int:
+        """Another number after each time that the store was written."""
+        return int(self._one("PRAGMA data_version")[0])
+
     def stories(self, *, closed: bool = False, stretch: float | None = None) -> Stories:
         """The live stories, largest first, or those that ended, the latest first."""
         with self._sound():
@@ -174,6 +178,13 @@ class StoreStories:
                 for row in self._store.execute(query, (label,)):
                     yield label, record_of(row)
 
+    def named(self, name: str) -> tuple[int, StoryRecord] | None:
+        """The story and the latest record of an id."""
+        query = f"SELECT {RECORD} FROM records WHERE id = ? ORDER BY seq DESC LIMIT 1"  # noqa: S608
+        with self._sound():
+            row = self._store.execute(query, (name,)).fetchone()
+            return None if row is None else (row[0], record_of(row))
+
     def placed(self) -> tuple[np.ndarray, np.ndarray | None]:
         """The labels of all records that the store holds, and their times where all have one."""
         with self._sound():
@@ -244,7 +255,7 @@ class PagedStore:
     """Pages of a store, by one connection; from any thread."""
 
     def __init__(self, path: str | Path) -> None:
-        self._store = read_only(path)
+        self.path, self._store = str(path), read_only(path)
         self._lock = threading.Lock()
         self.lacking = ""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator, Callable, Iterable
-from typing import Any, NamedTuple, get_args
+from typing import Any
 
 import msgspec
 from starlette.requests import Request
@@ -14,29 +14,22 @@ from starlette.routing import Route
 
 from streamdp.decode.otlp import LARGEST
 from streamdp.page.api import Api
-from streamdp.page.errors import AskError, Endpoint, as_json, integer, kind_of, label_of, or_error
-from streamdp.reports.store import StoreStories
+from streamdp.page.errors import AskError, Endpoint, as_json, kind_of, or_error
+from streamdp.page.live import queried
+from streamdp.questions.answers import Answer
+from streamdp.questions.questions import KIND_OF, ShowAnswer
 from streamdp.serve.bodies import Shape, Uploads, records_of
 from streamdp.serve.logs import Logs, one_by_one
 from streamdp.serve.openapi import document
-from streamdp.serve.schemas import Answer, RecordList, StoryList, Where
 from streamdp.serve.stored import ServiceContext, Stored
 from streamdp.settings.memory import longest_record
-from streamdp.story.orders import Sort
-from streamdp.story.story import Stories, Story
 from streamdp.web import PATIENCE
-
-FRESH, SHARE = 1.0, 10.0
-"""Stories are not gathered again for so many seconds, nor for so many times as long as it took."""
 
 LISTENERS = 64
 """Clients that may listen to events at once."""
 
 ALIVE = 5.0
 """Seconds of silence after which they hear that the service is still there."""
-
-BODY = 1 << 20
-"""Bytes of a body that is no record, at most."""
 
 EVENTS = 100
 """Events that are read at once."""
@@ -48,22 +41,12 @@ _encode = msgspec.json.Encoder().encode
 _encode_lines = msgspec.json.Encoder().encode_lines
 
 
-class Gathered(NamedTuple):
-    """Stories, of which version of the store they are, and when others are due."""
-
-    version: int
-    due: float
-    stories: Stories
-
-
 class Service:
     """The answers to all paths of the service; ``page`` gives those of the page, ``health`` of health."""
 
     def __init__(self, page: Api, health: Health, drop: Callable[[Any], None]) -> None:
         self._page, self._health, self._drop = page, health, drop
         self.stands: ServiceContext | None = None
-        self._stories: dict[bool, Gathered] = {}
-        self._gathering = asyncio.Lock()
         self._happened = asyncio.Event()
         self._listeners: dict[tuple[Any, ...], float] = {}
         self._uploads = Uploads()
@@ -72,12 +55,7 @@ class Service:
     def routes(self) -> Iterable[Route]:
         """As Starlette takes them."""
         gets: dict[str, Endpoint] = {
-            "/v1/stories": self.stories,
-            "/v1/stories/{label:int}": self.story,
-            "/v1/stories/{label:int}/records": self.records,
             "/v1/answers": self.answers,
-            "/v1/changes": self.changes,
-            "/v1/corrections": self.corrections,
             "/v1/events": self.events,
             "/v1/openapi.json": self.openapi,
             "/metrics": self.health,
@@ -89,32 +67,15 @@ class Service:
             "/v1/logs": self._logs.take,
             "/v1/traces": self._logs.elsewhere,
             "/v1/metrics": self._logs.elsewhere,
-            "/v1/where": self.where,
-            "/v1/corrections": self.correct,
         }
-        for path in {**gets, **posts}:
-            yield _route(path, gets.get(path), posts.get(path))
+        for method, paths in (("GET", gets), ("POST", posts)):
+            yield from (Route(path, or_error(answer), methods=[method]) for path, answer in paths.items())
+        yield from self._page.live.routes(self._open, self._uploads.whole)
 
     def _open(self) -> ServiceContext:
         if self.stands is None:
             raise AskError(503, "the service begins: ask again in a moment", 1.0)
         return self.stands
-
-    async def changes(self, request: Request) -> Response:
-        """Changes since a time or a mark, what is new first, then the most surprising."""
-        self._open()
-        return await self._page.changed.show(request)
-
-    async def corrections(self, request: Request) -> Response:
-        """Some corrections by hand, in order."""
-        self._open()
-        return await self._page.correcting.list(request)
-
-    async def correct(self, request: Request) -> Response:
-        """Take one more, at once, as from a page."""
-        self._open()
-        body = await self._uploads.whole(request, BODY)
-        return await self._page.correcting.take_sent(body, request)
 
     # ---------------------------------------------------------------- records
 
@@ -140,66 +101,13 @@ class Service:
 
     async def answers(self, request: Request) -> Response:
         """The newest answer to the record of an id."""
-        stands, name = self._open(), request.query_params.get("id")
-        if name is None:
-            raise AskError(400, "id: that of the record")
+        stands, question = self._open(), queried(KIND_OF[ShowAnswer], request)
+        assert isinstance(question, ShowAnswer)
+        name = question.id
         found = stands.door.pending(name) or stands.stored.answers([name]).get(name, (None,))[0]
         if found is None:
             raise AskError(404, "no record of this id is known here")
         return as_json(_encode(found))
-
-    async def where(self, request: Request) -> Response:
-        """Where a text would go; nothing is learned."""
-        return as_json(_encode(Where.of(await self._page.where(request))))
-
-    # ---------------------------------------------------------------- stories
-
-    async def stories(self, request: Request) -> Response:
-        """Some stories, in an order."""
-        query = request.query_params
-        sort: Any = query.get("sort", "size")
-        if sort not in get_args(Sort):
-            raise AskError(400, f"sort: one of {', '.join(get_args(Sort))}")
-        closed = query.get("closed", "false")
-        if closed not in ("true", "false"):
-            raise AskError(400, "closed: true or false")
-        start, most = integer(request, "start", 0, 0, 10**9), integer(request, "limit", 50, 1, 500)
-        least = integer(request, "least", 1, 1, 10**9)
-        found = await self._gather(closed == "true")
-        return as_json(_encode(StoryList.of(found, sort, least, start, most, closed=closed == "true")))
-
-    async def story(self, request: Request) -> Response:
-        """One story."""
-        return as_json(_encode(await self._one(request)))
-
-    async def records(self, request: Request) -> Response:
-        """The records of one story, in order."""
-        after = integer(request, "after", -1, -1, 10**12)
-        most = integer(request, "limit", 100, 1, 1000)
-        story = await self._one(request)
-        found = self._open().stored.records(story.label, after, most)
-        return as_json(_encode(RecordList.of(found, most)))
-
-    async def _one(self, request: Request) -> Story:
-        label = label_of(request)
-        for closed in (False, True):
-            found = (await self._gather(closed)).story(label)
-            if found is not None:
-                return found
-        raise AskError(404, f"there is no story {label}: it may have become part of another")
-
-    async def _gather(self, closed: bool) -> Stories:
-        """The stories of the store, as of a moment ago: gathered again only where it was written since."""
-        stands = self._open()
-        async with self._gathering:
-            held, began = self._stories.get(closed), time.monotonic()
-            version = stands.stored.version()
-            if held is None or (version != held.version and began >= held.due):
-                found = await asyncio.to_thread(lambda: StoreStories(stands.store).stories(closed=closed))
-                ended = time.monotonic()
-                held = Gathered(version, ended + max(FRESH, SHARE * (ended - began)), found)
-                self._stories[closed] = held
-        return held.stories
 
     # ---------------------------------------------------------------- events
 
@@ -273,16 +181,6 @@ class Service:
         """Metrics, and whether the run lives and takes records."""
         status, body, kind = self._health(request.url.path, request.headers.get("accept", ""))
         return Response(body, int(status), {"content-type": kind, "cache-control": "no-store"})
-
-
-def _route(path: str, get: Endpoint | None, post: Endpoint | None) -> Route:
-    """A path, and what answers it by method."""
-    by_method = {method: or_error(answer) for method, answer in (("GET", get), ("POST", post)) if answer}
-
-    async def answered(request: Request) -> Response:
-        return await by_method["POST" if request.method == "POST" else "GET"](request)
-
-    return Route(path, answered, methods=[*by_method])
 
 
 def _answered(answers: list[Answer], shape: Shape, status: int, accept: str) -> Response:

@@ -16,7 +16,7 @@ from starlette.requests import Request
 from streamdp.decode.objects import in_strict_json
 from streamdp.decode.outline import elements
 from streamdp.page.errors import AskError, whole
-from streamdp.serve.schemas import Answer
+from streamdp.questions.answers import Answer
 from streamdp.web import Limits
 
 SERVICE = Limits(body=16 << 20, connections=1200, each=1200)

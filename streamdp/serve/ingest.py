@@ -23,10 +23,10 @@ from streamdp.decode.fields import RefusedError, id_value
 from streamdp.decode.objects import plain_fields
 from streamdp.decode.otlp import UID
 from streamdp.page.errors import AskError
+from streamdp.questions.answers import Answer
 from streamdp.records import Raw, Record
 from streamdp.records.columns import Columns
 from streamdp.serve.bodies import SMALL
-from streamdp.serve.schemas import Answer
 
 QUEUE = 10_000
 """Records that may wait for the stream, or one body more than none."""

@@ -12,9 +12,9 @@ from starlette.responses import Response
 from streamdp.decode.fields import PER_SECOND, RefusedError
 from streamdp.decode.otlp import LogRecords, Piece, pieces
 from streamdp.page.errors import AskError, headers_of, kind_of
+from streamdp.questions.answers import Answer
 from streamdp.serve.bodies import MOST, Shape, Uploads, too_many
 from streamdp.serve.otlp import FORMS, JSON, Form
-from streamdp.serve.schemas import Answer
 from streamdp.serve.stored import ServiceContext
 from streamdp.settings import Settings
 from streamdp.settings.memory import longest_record

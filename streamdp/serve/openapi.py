@@ -2,26 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import inspect
+from collections.abc import Callable, Mapping
 from functools import cache
 from types import MappingProxyType
-from typing import Any, NamedTuple, get_args
+from typing import Any, NamedTuple
 
 import msgspec
 
 from streamdp._version import __version__
-from streamdp.page.changed import ChangeList
-from streamdp.serve.schemas import (
-    Answer,
-    ErrorBody,
-    RecordList,
-    StoryList,
-    Text,
-    Where,
-)
-from streamdp.state.corrections import CorrectionEntry, CorrectionList, CorrectionRequest
-from streamdp.story.orders import Sort
-from streamdp.story.story import Story
+from streamdp.questions.answers import Answer, ErrorBody
+from streamdp.questions.questions import KINDS, Kind
+from streamdp.state.corrections import SHAPES, CorrectionRequest, What
 
 JSON, LINES, EVENTS = "application/json", "application/x-ndjson", "text/event-stream"
 PROTOBUF = "application/x-protobuf"
@@ -42,11 +34,6 @@ class Operation(NamedTuple):
     """Further statuses with the same answers."""
 
 
-def _whole(least: int, default: int, most: int = 10**9) -> dict[str, Any]:
-    return {"type": "integer", "minimum": least, "maximum": most, "default": default}
-
-
-_LABEL = {"label": {"type": "integer"}}
 _TEXT = {"type": "string"}
 _LINES = {"type": "string", "pattern": "[^ \\t\\r\\n\\v\\f]"}
 _ANY: dict[str, Any] = {}
@@ -82,80 +69,12 @@ OPERATIONS = (
         wrong={"type": "object"},
     ),
     Operation(
-        "/v1/stories",
-        "get",
-        "List stories",
-        {JSON: StoryList},
-        (400, 503),
-        {
-            "sort": {"type": "string", "enum": list(get_args(Sort)), "default": "size"},
-            "closed": {"type": "boolean", "default": False},
-            "least": _whole(1, 1),
-            "start": _whole(0, 0),
-            "limit": _whole(1, 50, 500),
-        },
-    ),
-    Operation("/v1/stories/{label}", "get", "Show a story", {JSON: Story}, (404, 503), _LABEL),
-    Operation(
-        "/v1/stories/{label}/records",
-        "get",
-        "List the records of a story in order",
-        {JSON: RecordList},
-        (400, 404, 503),
-        {**_LABEL, "after": _whole(-1, -1, 10**12), "limit": _whole(1, 100, 1000)},
-    ),
-    Operation(
-        "/v1/answers",
-        "get",
-        "Say what is known of the record of an id now",
-        {JSON: Answer},
-        (400, 404, 503),
-        {"id": {"type": "string", "required": True}},
-    ),
-    Operation(
         "/v1/events",
         "get",
         "Send events of stories as they come; Last-Event-ID goes on after one",
         {EVENTS: _TEXT},
         (400, 503),
         {"last_event_id": {"type": "string", "pattern": "^[0-9]{1,15}$"}},
-    ),
-    Operation(
-        "/v1/where",
-        "post",
-        "Say where a text would go, and learn nothing",
-        {JSON: Where},
-        (400, 413, 415, 429, 503),
-        takes={JSON: Text},
-    ),
-    Operation(
-        "/v1/changes",
-        "get",
-        "Say what has changed since a time or a mark, what is new first, then the most surprising",
-        {JSON: ChangeList},
-        (400, 409, 422, 503),
-        {
-            "since": {"type": "string", "minLength": 1, "required": True},
-            "all": {"type": "boolean", "default": False},
-            "start": _whole(0, 0),
-            "limit": _whole(1, 50, 500),
-        },
-    ),
-    Operation(
-        "/v1/corrections",
-        "get",
-        "List the corrections by hand, in order",
-        {JSON: CorrectionList},
-        (400, 503),
-        {"after": _whole(0, 0, 10**12), "limit": _whole(1, 100, 1000)},
-    ),
-    Operation(
-        "/v1/corrections",
-        "post",
-        "Correct the stories by hand; 422 where that says nothing, 409 where it cannot be",
-        {JSON: CorrectionEntry},
-        (400, 409, 413, 415, 422, 429, 503, 507),
-        takes={JSON: CorrectionRequest},
     ),
     Operation("/v1/openapi.json", "get", "Show this document", {JSON: {"type": "object"}}, ()),
 )
@@ -164,11 +83,16 @@ OPERATIONS = (
 @cache
 def document() -> dict[str, Any]:
     """The document."""
-    types = [ErrorBody, *_types()]
+    types = [
+        ErrorBody,
+        Answer | list[Answer],
+        *(part for kind in KINDS for part in (kind.takes, kind.answer)),
+    ]
     schemas, components = msgspec.json.schema_components(types, ref_template="#/components/schemas/{name}")
     known = dict(zip(map(str, types), schemas, strict=True))
+    components[CorrectionRequest.__name__]["oneOf"] = [*map(_shape, SHAPES)]
     paths: dict[str, dict[str, Any]] = {}
-    for each in OPERATIONS:
+    for each in (*map(_asked(components), KINDS), *OPERATIONS):
         paths.setdefault(each.path, {})[each.method] = _described(each, known)
     bearer = {"type": "http", "scheme": "bearer"}
     return {
@@ -180,9 +104,44 @@ def document() -> dict[str, Any]:
     }
 
 
-def _types() -> list[Any]:
-    parts = [part for each in OPERATIONS for part in (*each.answers.values(), *each.takes.values())]
-    return [part for part in parts if not isinstance(part, dict)]
+def _asked(components: dict[str, Any]) -> Callable[[Kind], Operation]:
+    """Makes the operation of a question, whose fields stand in the components."""
+
+    def made(kind: Kind) -> Operation:
+        own = components[kind.takes.__name__]
+        summary = (inspect.getdoc(kind.takes) or "").partition("\n")[0]
+        answers = {JSON: kind.answer}
+        if kind.posted:
+            also = (403, 409, 413, 415, 507) if kind.writes else (413, 415)
+            refusals = (400, *also, 429, 503)
+            return Operation(
+                kind.path, "post", summary, {JSON: kind.answer}, refusals, takes={JSON: kind.takes}
+            )
+        needed = own.get("required", ())
+        fields = {name: {**each, "required": name in needed} for name, each in own["properties"].items()}
+        return Operation(kind.path, "get", summary, answers, (400, 404, 429, 503), fields)
+
+    return made
+
+
+def _shape(what: What) -> dict[str, Any]:
+    """What a correction of a kind names: nothing is allowed here that is then refused for its shape."""
+    least, most, records = SHAPES[what]
+    nothing, some, number = {"type": "null"}, {"minItems": 1}, {"type": "integer", "minimum": 1}
+    own: dict[str, Any] = dict.fromkeys(("title", "hole", "value", "undone"), nothing)
+    own |= {"what": {"const": what}, "stories": {"minItems": least, "maxItems": most, "uniqueItems": True}}
+    own |= {name: {"maxItems": records // 2} for name in ("ids", "seqs")}
+    needed = ["what", *(["stories"] if least else [])]
+    if what == "rename":
+        own["title"], needed = {"type": "string", "pattern": r"^\w[\w ]{0,119}$"}, [*needed, "title"]
+    if what == "close":
+        own["hole"], needed = number, [*needed, "hole"]
+    if what == "undo":
+        own["undone"], needed = number, [*needed, "undone"]
+    shape: dict[str, Any] = {"properties": own, "required": needed}
+    if records:
+        shape["anyOf"] = [{"required": [name], "properties": {name: some}} for name in ("ids", "seqs")]
+    return shape
 
 
 def _content(parts: Mapping[str, Any], known: dict[str, Any]) -> dict[str, Any]:

@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from streamdp.questions.answers import Answer
 from streamdp.records.stored import read_only
-from streamdp.reports.store import RECORD, record_of
 from streamdp.serve.ingest import IngestQueue, Named
-from streamdp.serve.schemas import Answer
 from streamdp.settings import Settings
-from streamdp.story.story import StoryRecord
 
 MANY = 10_000
 """Ids that one question names, at most."""
@@ -39,10 +37,6 @@ class Stored:
                 found[row[0]] = answer, Named.of(row[0], text)
         return found  # of several records of one id the first
 
-    def version(self) -> int:
-        """Another number after each time that the store was written."""
-        return int(self._store.execute("PRAGMA data_version").fetchone()[0])
-
     def held_events(self) -> tuple[int, int]:
         """The numbers of the oldest event and of the newest; 1 and 0 where there is none."""
         found = self._store.execute("SELECT coalesce(min(number), 1), coalesce(max(number), 0) FROM events")
@@ -53,11 +47,6 @@ class Stored:
         """Number, kind and JSON of events after one."""
         query = "SELECT number, event, more FROM events WHERE number > ? ORDER BY number LIMIT ?"
         return self._store.execute(query, (after, most)).fetchall()
-
-    def records(self, label: int, after: int, most: int) -> list[StoryRecord]:
-        """The records of a story after a number, in order."""
-        query = f"SELECT {RECORD} FROM records WHERE label = ? AND seq > ? ORDER BY seq LIMIT ?"  # noqa: S608
-        return [record_of(row) for row in self._store.execute(query, (label, after, most))]
 
     def close(self) -> None:
         """Close the connection."""

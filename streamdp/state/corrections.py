@@ -13,9 +13,10 @@ import os
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Annotated, Any, Literal, get_args
 
 import msgspec
+from msgspec import Meta
 
 from streamdp.errors import Exit, StreamdpError, foreseen
 from streamdp.safe_files import open_regular, sync_folder
@@ -35,7 +36,9 @@ RECORDS = 10_000
 
 What = Literal["rename", "merge", "split", "move", "keep-apart", "pin", "mute", "close", "undo"]
 
-_SHAPES: dict[What, tuple[int, int, int]] = {
+Number = Annotated[int, Meta(ge=0, lt=1 << 53)]
+
+SHAPES: dict[What, tuple[int, int, int]] = {
     "rename": (1, 1, 0),
     "merge": (2, 2, 0),
     "split": (1, 1, RECORDS),
@@ -64,17 +67,27 @@ class CorrectionError(StreamdpError):
 class CorrectionRequest(
     msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True
 ):
-    """A correction that somebody wants: what each names is said in docs/stories.md."""
+    """Correct the stories of the stream, durably.
 
-    what: What
-    stories: tuple[int, ...] = ()
-    ids: tuple[str | int, ...] = ()
-    seqs: tuple[int, ...] = ()
-    title: str | None = None
-    hole: int | None = None
-    value: str | None = None
-    undone: int | None = None
-    who: str = ""
+    rename a story (title), merge two, split records off one, move records to one, keep-apart several, pin or
+    mute one, close a hole of a template, undo a correction.
+    """
+
+    what: Annotated[What, Meta(description="what is corrected")]
+    stories: Annotated[tuple[Number, ...], Meta(description="labels of stories")] = ()
+    ids: Annotated[
+        tuple[Annotated[str, Meta(min_length=1, max_length=1000)] | int, ...],
+        Meta(description="of split and move: ids of records"),
+    ] = ()
+    seqs: Annotated[tuple[Number, ...], Meta(description="of split and move: numbers of records")] = ()
+    title: Annotated[str | None, Meta(description="of rename: one line")] = None
+    hole: Annotated[
+        Annotated[int, Meta(ge=1, lt=1 << 53)] | None,
+        Meta(description="of close, and of split by a hole: its number"),
+    ] = None
+    value: Annotated[str | None, Meta(description="of split by a hole: the value")] = None
+    undone: Annotated[Number | None, Meta(description="of undo: the number of a correction")] = None
+    who: Annotated[str, Meta(description="who says so")] = ""
 
     def correction(self, who: str = "") -> Correction:
         """The correction, of ``who`` where it names nobody. Raises ValueError where it says nothing."""
@@ -122,7 +135,7 @@ class Correction(
     def __post_init__(self) -> None:
         if self.what not in get_args(What):
             raise ValueError(f"{self.what!r} is none of {', '.join(get_args(What))}")
-        least, most, records = _SHAPES[self.what]
+        least, most, records = SHAPES[self.what]
         msgspec.structs.force_setattr(self, "ids", tuple(map(str, self.ids)))
         if (self.hole is not None) != (self.what == "close") and (self.hole is None or self.what != "split"):
             raise ValueError("a hole belongs to close, which needs one, and to split")

@@ -108,6 +108,10 @@ class AnsweredStories:
             if answer.cluster in labels:
                 yield answer.cluster, self._record(answer)
 
+    def named(self, name: str) -> tuple[int, StoryRecord] | None:
+        """The story and the latest record of an id."""
+        return latest_of(name, self.records({answer.cluster for answer in self._newest.values()}))
+
     def search(self, words: Sequence[str]) -> set[int]:
         """The stories of which some record holds all words."""
         return {a.cluster for a in self._newest.values() if holds(text_of_kept(self._kept[a.seq]), words)}
@@ -191,6 +195,12 @@ def statistics_of(sizes: Mapping[int, int], texts: Iterable[tuple[int, str]]) ->
     bags = [Bag.of(np.array([*own], np.int64), np.array([*own.values()], np.int64)) for own in known.values()]
     numbers = [sizes[label] for label in known]
     return Statistics([*known], numbers, HierarchicalPitmanYor(), CONCENTRATION, bags)
+
+
+def latest_of(name: str, records: Iterable[tuple[int, StoryRecord]]) -> tuple[int, StoryRecord] | None:
+    """The latest of some records that has an id, with its story."""
+    named = (each for each in records if each[1].id is not None and str(each[1].id) == name)
+    return max(named, key=lambda each: each[1].seq, default=None)
 
 
 def holds(text: str, words: Iterable[str]) -> bool:

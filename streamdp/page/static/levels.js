@@ -50,7 +50,7 @@ export class Levels {
       if (level === "changes") await this.moments();
       const asked = {
         themes: `api/themes?themes=${this.wanted}`,
-        changes: `api/changes?${new URLSearchParams({ since: this.since, limit: 500 })}`,
+        changes: `v1/changes?${new URLSearchParams({ since: this.since, limit: 500 })}`,
         ended: `api/ended?${new URLSearchParams({ search, limit: Math.min(100, this.most) })}`,
       }[level];
       told = await get(asked);

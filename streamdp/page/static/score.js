@@ -30,7 +30,7 @@ function show(told, open) {
     const bar = el("span", { class: "bar" });
     bar.style.width = `${Math.max(0.5, 100 * c.probability)}%`;
     if (c.slot !== null) bar.style.background = colour(c.slot);
-    const name = c.cluster < 0 ? el("span", { class: "name" }, "a new cluster") : el("button", { type: "button", class: "link name", onclick: () => open(c.cluster) }, el("span", { class: swatch(c.slot) }), c.name);
+    const name = c.label === null ? el("span", { class: "name" }, "a new cluster") : el("button", { type: "button", class: "link name", onclick: () => open(c.label) }, el("span", { class: swatch(c.slot) }), c.title);
     const words = c.words.length ? el("p", { class: "because" }, "for it: ", c.words.map(([w, nats], i) => [i ? ", " : "", el("b", { title: `${nats} nats` }, w)])) : null;
     return el("li", {}, el("div", { class: "row" }, name, el("span", { class: "sure" }, percent(c.probability))), el("span", { class: "track" }, bar), words);
   })));

@@ -1,0 +1,192 @@
+"""Questions to a running stream over HTTP: a path for each kind, on the page's server and the service's."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import Counter
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
+from typing import Any
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from streamdp.errors import Exit, StreamdpError
+from streamdp.page.correcting import Correcting
+from streamdp.page.errors import (
+    AskError,
+    Asks,
+    Endpoint,
+    allow,
+    as_json,
+    kind_of,
+    or_error,
+    whole,
+)
+from streamdp.page.guard import Allowance
+from streamdp.questions.answers import ChangeList
+from streamdp.questions.asking import Answers, QuestionError, changes_in, where_to
+from streamdp.questions.parse import parse
+from streamdp.questions.questions import (
+    KINDS,
+    Asked,
+    Kind,
+    ListChanges,
+    ListCorrections,
+    WhereWouldItGo,
+)
+from streamdp.reports.diff import Told, told_of
+from streamdp.reports.source import EngineStories
+from streamdp.reports.store import StoreStories
+from streamdp.state.corrections import CorrectionRequest
+from streamdp.story.story import Stories, StoryRecord
+
+FRESH, SHARE = 1.0, 10.0
+"""What is worked out anew stands for so many seconds, and for so many times as long as it took."""
+
+BODY = 1 << 20
+"""Bytes of a question, at most."""
+
+EXAMPLES: dict[type[Asked], str] = {
+    WhereWouldItGo: '{"text": "..."}',
+    CorrectionRequest: '{"what": "rename", "stories": [7], "title": "..."}',
+}
+"""Questions that are sent as JSON."""
+
+Whole = Callable[[Request, int], Awaitable[bytes]]
+
+
+class FreshStories:
+    """The stories of a store as of a moment ago: gathered again only where it was written since."""
+
+    def __init__(self, path: str) -> None:
+        self._store = StoreStories(path)
+        self._held: dict[bool, tuple[int, float, Stories]] = {}
+
+    @property
+    def lacking(self) -> str:
+        """What the store does not hold any more."""
+        return self._store.lacking
+
+    def stories(self, *, closed: bool = False, stretch: float | None = None) -> Stories:
+        """The live stories, or those that ended."""
+        began, version = time.monotonic(), self._store.version()
+        known, due, found = self._held.get(closed) or (-1, 0.0, Stories())
+        if version != known and began >= due:
+            found = self._store.stories(closed=closed, stretch=stretch)
+            ended = time.monotonic()
+            self._held[closed] = version, ended + max(FRESH, SHARE * (ended - began)), found
+        return found
+
+    def records(self, labels: Collection[int]) -> Iterator[tuple[int, StoryRecord]]:
+        """The records of some stories."""
+        return self._store.records(labels)
+
+    def named(self, name: str) -> tuple[int, StoryRecord] | None:
+        """The story and the latest record of an id."""
+        return self._store.named(name)
+
+    def search(self, words: Sequence[str]) -> set[int]:
+        """The stories of which some record holds all words."""
+        return self._store.search(words)
+
+
+class Live:
+    """What a running stream answers: its store, where it has one, else what it retains itself."""
+
+    def __init__(self, api: Asks, correcting: Correcting, scores: Allowance) -> None:
+        self._api, self._correcting, self._scores = api, correcting, scores
+        self._one, self._asking = asyncio.Lock(), asyncio.Lock()
+        self._store: FreshStories | None = None
+        self._told: tuple[float, Told] | None = None
+
+    def routes(self, ready: Callable[[], object] = lambda: None, read: Whole = whole) -> Iterator[Route]:
+        """A path for each question; ``ready`` raises AskError where none is answered yet."""
+        for path in dict.fromkeys(kind.path for kind in KINDS):
+            kinds = {"POST" if kind.posted else "GET": kind for kind in KINDS if kind.path == path}
+            endpoints = {method: self._endpoint(kind, ready, read) for method, kind in kinds.items()}
+            yield route(path.replace("{label}", "{label:int}"), endpoints)
+
+    def _endpoint(self, kind: Kind, ready: Callable[[], object], read: Whole) -> Endpoint:
+        async def answered(request: Request) -> Response:
+            ready()
+            return as_json(msgspec.json.encode(await self.asked(kind, request, read)))
+
+        return answered
+
+    async def asked(self, kind: Kind, request: Request, read: Whole = whole) -> Any:
+        """The answer to the question in a request. Raises AskError."""
+        try:
+            return await self.answer(
+                await self._posted(kind, request, read) if kind.posted else queried(kind, request)
+            )
+        except QuestionError:
+            raise
+        except StreamdpError as error:
+            raise AskError(404 if error.exit_code == Exit.NO_INPUT else 400, error.message) from None
+
+    async def _posted(self, kind: Kind, request: Request, read: Whole) -> Asked:
+        example = EXAMPLES[kind.takes]
+        if kind_of(request) != "application/json":
+            raise AskError(415, f"send JSON: {example}")
+        if kind.takes is WhereWouldItGo:
+            allow(self._scores, "requests")
+        try:
+            given = msgspec.json.decode(await read(request, BODY))
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            raise AskError(400, f"this is no JSON: {error}: send {example}") from None
+        if not isinstance(given, dict):
+            raise AskError(400, f"send {example}")
+        return parse(kind.takes, given)
+
+    async def answer(self, question: Asked) -> Any:
+        """The answer to a question. Raises AskError and StreamdpError."""
+        match question:
+            case WhereWouldItGo(text=text):
+                return await self._api.ask(lambda engine: where_to(engine, text), scores=True)
+            case ListChanges():
+                return await self._changes(question)
+            case ListCorrections(after=after, limit=limit):
+                return await self._correcting.noted(after, limit)
+            case CorrectionRequest():
+                return await self._correcting.given(question)
+        state = self._api.view.state
+        if (source := self._api.view.source) is None:
+            allow(self._api.made)
+            return await self._api.ask(lambda engine: Answers(EngineStories(engine), state).to(question))
+        async with self._one:
+            return await asyncio.to_thread(lambda: self._stored(source.path, state).to(question))
+
+    def _stored(self, path: str, state: str | None) -> Answers:
+        self._store = self._store or FreshStories(path)
+        return Answers(self._store, state)
+
+    async def _changes(self, question: ListChanges) -> ChangeList:
+        state = self._api.view.state
+        async with self._asking:
+            made, told = self._told or (0.0, None)
+            if told is None or time.monotonic() - made > FRESH:
+                told = await self._api.ask(told_of)
+                self._told = time.monotonic(), told
+        return await asyncio.to_thread(changes_in, told, question, state)
+
+
+def route(path: str, endpoints: Mapping[str, Endpoint]) -> Route:
+    """A path, and what answers it by method."""
+    by_method = {method: or_error(answer) for method, answer in endpoints.items()}
+
+    async def answered(request: Request) -> Response:
+        return await by_method["POST" if request.method == "POST" else "GET"](request)
+
+    return Route(path, answered, methods=[*by_method])
+
+
+def queried(kind: Kind, request: Request) -> Asked:
+    """The question of a path and its query. Raises QuestionError."""
+    given: list[tuple[str, Any]] = [*request.path_params.items(), *request.query_params.multi_items()]
+    twice = [name for name, count in Counter(name for name, _ in given).items() if count > 1]
+    if twice:
+        raise AskError(400, f"{twice[0]}: once")
+    return parse(kind.takes, dict(given), texts=True)

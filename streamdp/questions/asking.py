@@ -1,0 +1,206 @@
+"""What a source of stories answers: a state, a store or a file of answers, of one moment."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from streamdp.answers import describe
+from streamdp.engine import Engine
+from streamdp.errors import ConfigError, Exit, StreamdpError
+from streamdp.questions.answers import Answer, Candidate, ChangeList, RecordList, StoryList, Where, next_start
+from streamdp.questions.questions import (
+    Asked,
+    ListChanges,
+    ListRecords,
+    ListStories,
+    ShowAnswer,
+    ShowStory,
+    WhereWouldItGo,
+)
+from streamdp.records import Reject
+from streamdp.reports.diff import Told, since_in, told_of, told_of_store
+from streamdp.reports.marks import since_of
+from streamdp.reports.source import EngineStories, StorySource
+from streamdp.reports.store import StoreStories
+from streamdp.story.answers import holds
+from streamdp.story.story import Stories, Story
+from streamdp.story.titles import short
+
+CANDIDATES = 5
+"""Stories that a text may belong to, at most."""
+
+
+class QuestionError(StreamdpError):
+    """What was asked says nothing (``status`` 400), or has no answer here (404)."""
+
+    def __init__(self, message: str, exit_code: Exit = Exit.USAGE, status: int = 400) -> None:
+        super().__init__(message, exit_code)
+        self.status = 404 if exit_code == Exit.NO_INPUT else status
+
+
+def stories_asked(question: ListStories, source: StorySource, stretch: float | None = None) -> Stories:
+    """The stories that a question is about, before it chooses among them."""
+    found = source.stories(closed=question.which == "ended", stretch=stretch)
+    if question.which != "all":
+        return found
+    ended, live = source.stories(closed=True, stretch=stretch), {story.label for story in found}
+    both = found.like([*found, *(story for story in ended if story.label not in live)])
+    both.remembered = ended.remembered
+    return both
+
+
+def chosen_of(
+    question: ListStories, found: Stories, source: StorySource, state: str | Path | None
+) -> tuple[Stories, int]:
+    """The stories that are asked for, in order, and how many were left out for their few records alone.
+
+    ``state`` is what marks lie beside. Raises ConfigError for times that are none.
+    """
+    times = {
+        name: None if text is None else _moment(name, text, found, state)
+        for name, text in (("since", question.since), ("until", question.until))
+    }
+    if any(time is not None for time in times.values()) and not found.clock.dated and found:
+        raise QuestionError("since and until need records with times, and these have none")
+    since, until = times.values()
+    words = question.search.split()
+    held = source.search(words) if words else set()
+    wanted = found.like(
+        story
+        for story in found
+        if (since is None or (story.last or 0.0) >= since)
+        and (until is None or (story.began or 0.0) <= until)
+        and (not question.growing or story.growth > 0)
+        and (not words or held.intersection(story.labels) or _says(story, words))
+    )
+    large = wanted.like(story for story in wanted if story.size >= question.least)
+    return large.by(question.sort), len(wanted) - len(large)
+
+
+def _moment(name: str, text: str, found: Stories, state: str | Path | None) -> float:
+    try:
+        return since_of(state, text, lambda: found.clock, name)
+    except ConfigError as error:
+        raise QuestionError(error.message, status=404) from None
+
+
+def _says(story: Story, words: list[str]) -> bool:
+    """Whether title, keywords and samples of a story hold all words of a search."""
+    return holds(" ".join([story.title, *story.keywords, *story.samples]), words)
+
+
+class Answers:
+    """The answers of a source of stories; ``state`` is the path that marks lie beside."""
+
+    def __init__(self, source: StorySource, state: str | Path | None = None) -> None:
+        self._source, self._state = source, state
+
+    def to(self, question: Asked) -> Any:
+        """The answer to a question. Raises StreamdpError."""
+        return _ANSWERS[type(question)](self, question)
+
+    def list_stories(self, question: ListStories) -> StoryList:
+        """Stories, in an order."""
+        found = stories_asked(question, self._source)
+        chosen, small = chosen_of(question, found, self._source, self._state)
+        some = chosen[question.start : question.start + question.limit]
+        return StoryList(
+            stories=list(some),
+            total=len(chosen),
+            small=small,
+            next=next_start(question.start, some, len(chosen)),
+            records=found.records,
+            warnings=found.warnings,
+            lacking=self._source.lacking,
+        )
+
+    def show_story(self, question: ShowStory) -> Story:
+        """One story, which lives or has ended."""
+        for closed in (False, True):
+            found = self._source.stories(closed=closed).story(question.label)
+            if found is not None:
+                return found
+        label = str(question.label)
+        named = label if len(label) <= 20 else f"{label[:20]}..."
+        raise QuestionError(f"there is no story {named}: it may have become part of another", Exit.NO_INPUT)
+
+    def list_records(self, question: ListRecords) -> RecordList:
+        """Records of a story, as far as they are known."""
+        self.show_story(ShowStory(label=question.label))
+        left = (record for _, record in self._source.records([question.label]) if record.seq > question.after)
+        found = [record for record, _ in zip(left, range(question.limit + 1), strict=False)]
+        some = found[: question.limit]
+        after = some[-1].seq if len(found) > len(some) else None
+        return RecordList(records=some, next=after, lacking=self._source.lacking)
+
+    def show_answer(self, question: ShowAnswer) -> Answer:
+        """What is known of the record of an id."""
+        found = self._source.named(question.id)
+        if found is None:
+            raise QuestionError("no record of this id is known here", Exit.NO_INPUT)
+        label, record = found
+        return Answer(
+            status="answered",
+            id=question.id,
+            seq=record.seq,
+            time=record.time,
+            label=label,
+            probability=record.probability,
+            revision=record.revision,
+        )
+
+    def list_changes(self, question: ListChanges) -> ChangeList:
+        """What has changed since a time or a mark."""
+        return changes_in(_past_of(self._source), question, self._state)
+
+    def where_would_it_go(self, question: WhereWouldItGo) -> Where:
+        """Where a text would go. In a stream of vectors or features it is JSON."""
+        if not isinstance(self._source, EngineStories):
+            raise QuestionError("only a state, or a running stream, says where a text would go")
+        return where_to(self._source.engine, question.text)
+
+
+_ANSWERS: dict[type[Asked], Callable[[Answers, Any], Any]] = {
+    ListStories: Answers.list_stories,
+    ShowStory: Answers.show_story,
+    ListRecords: Answers.list_records,
+    ShowAnswer: Answers.show_answer,
+    ListChanges: Answers.list_changes,
+    WhereWouldItGo: Answers.where_would_it_go,
+}
+
+
+def _past_of(source: StorySource) -> Told:
+    if isinstance(source, EngineStories):
+        return told_of(source.engine)
+    if isinstance(source, StoreStories):
+        return told_of_store(source)
+    raise QuestionError("a file of answers does not say what has changed: ask a state or a store")
+
+
+def changes_in(told: Told, question: ListChanges, state: str | Path | None) -> ChangeList:
+    """What has changed in a stream at hand; ``state`` is what marks lie beside. Raises StreamdpError."""
+    since = _moment("since", question.since, told.stories, state)
+    return ChangeList.of(since_in(told, since), question.start, question.limit, every=question.all)
+
+
+def where_to(engine: Engine, text: str) -> Where:
+    """The likeliest clusters of a text, without learning it; ``error`` where it cannot be clustered."""
+    value: Any = text
+    if engine.kind == "vectors":
+        with contextlib.suppress(msgspec.DecodeError):  # and the engine says what it expects
+            value = msgspec.json.decode(text, type=list[float] | dict[str, float])
+    found = engine.whereto(value, CANDIDATES)
+    if isinstance(found, Reject):
+        return Where([], found.detail or found.reason)
+    return Where([_candidate(each) for each in found])
+
+
+def _candidate(found: describe.Candidate) -> Candidate:
+    label = None if found.cluster < 0 else found.cluster
+    return Candidate(label, found.probability, [(short(word, 40), nats) for word, nats in found.words])
