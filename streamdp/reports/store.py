@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import sqlite3
 import threading
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -14,9 +14,10 @@ import msgspec
 import numpy as np
 
 from streamdp.errors import Exit
+from streamdp.ledger.samples import shown
 from streamdp.records import ClusterSummary
 from streamdp.records.stored import VERSION, read_only, version_of
-from streamdp.story.answers import StoriesError, statistics_of
+from streamdp.story.answers import Spoken, StoriesError, statistics_of
 from streamdp.story.clock import Clock
 from streamdp.story.doubts import LATEST, doubts
 from streamdp.story.gather import RECORDS, Kin, Known, stories_of, with_records
@@ -27,10 +28,13 @@ from streamdp.story.titles import short
 LIVE, CLOSED = "ended IS NULL", "ended IN ('closed', 'retired')"
 _OLDEST = "SELECT coalesce(min(seq), 0) FROM records"
 
-READ = 50_000
-"""Records, the latest, by whose words themes are made."""
+READ = 20_000
+"""Records, the latest, in whose texts keywords and themes are found."""
 
-_STORY = "label, size, began, last, first_seq, last_seq, title, keywords"
+_STORY = (
+    "label, size, began, last, first_seq, last_seq, title, keywords, "
+    "(SELECT text FROM records WHERE seq = first_seq), (SELECT text FROM records WHERE seq = last_seq)"
+)
 RECORD = "label, seq, id, time, text, probability, revision, fields"
 _HOLDING = (
     "SELECT r.label FROM records_text JOIN records r ON r.seq = records_text.rowid WHERE records_text MATCH ?"
@@ -90,7 +94,7 @@ class StoreStories:
         clusters = [_summary(row, templates=bool(templates)) for row in rows]
         known = Known(
             {row[0]: row[6] for row in rows if row[6] is not None} | self._untitled(which),
-            {row[0]: row[7].split() for row in rows if row[7]},
+            self._keywords(rows, closed, bool(templates)),
             self._figures(clock),
             [Kin(*each) for each in self._store.execute(_KIN)],
             self._confused(),
@@ -107,10 +111,20 @@ class StoreStories:
         return Stories(made, clock, records, kind=kind, warnings=warnings, statistics=statistics)
 
     def _statistics(self, sizes: dict[int, int]) -> Statistics | None:
-        query = "SELECT label, text FROM records WHERE text IS NOT NULL ORDER BY seq DESC LIMIT ?"
         with self._sound():
-            texts = self._store.execute(query, (READ,))
-            return statistics_of(sizes, ((label, text) for label, text in texts if label in sizes))
+            return statistics_of(sizes, self._said(sizes))
+
+    def _said(self, labels: Collection[int]) -> list[tuple[int, int, str]]:
+        """Number, label and text of the latest records of some stories, in order."""
+        query = "SELECT seq, label, text FROM records WHERE text IS NOT NULL ORDER BY seq DESC LIMIT ?"
+        return [row for row in self._store.execute(query, (READ,)) if row[1] in labels][::-1]
+
+    def _keywords(self, rows: list[Any], closed: bool, templates: bool) -> Mapping[int, Sequence[str]]:
+        """The keywords of stories: as they are now of live ones, of others as they were last."""
+        noted = {row[0]: row[7].split() for row in rows if row[7]}
+        if closed or templates:
+            return noted
+        return noted | Spoken.of(self._said({row[0] for row in rows})).keywords()
 
     def _doubts(self) -> list[str]:
         query = "SELECT label, revision > 0 FROM records ORDER BY seq DESC LIMIT ?"
@@ -225,7 +239,7 @@ _KIN = (
 
 
 def _summary(row: tuple[Any, ...], *, templates: bool) -> ClusterSummary:
-    label, size, began, last, first_seq, last_seq, title, _ = row
+    label, size, began, last, first_seq, last_seq, title, _, first, latest = row
     return ClusterSummary(
         cluster=label,
         size=size,
@@ -234,6 +248,7 @@ def _summary(row: tuple[Any, ...], *, templates: bool) -> ClusterSummary:
         first_seq=first_seq,
         last_seq=last_seq,
         weight=0.0,
+        samples=[shown(text) for text in (first, latest) if text],
         template=title if templates and title else msgspec.UNSET,
     )
 

@@ -6,14 +6,14 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from streamdp.decode.answered import Answer, answers_in, by_record
 from streamdp.encode.text import Tokenizer
 from streamdp.errors import StreamdpError
-from streamdp.ledger.samples import Sample, Samples, text_of_kept
+from streamdp.ledger.samples import Sample, Samples, shown, text_of_kept
 from streamdp.likelihoods import HierarchicalPitmanYor
 from streamdp.records import ClusterSummary
 from streamdp.story.clock import Clock
@@ -80,7 +80,7 @@ class AnsweredStories:
             figures_of(clock, labels, times if dated else None, 0),
             confused={label: self._confused(own) for label, own in members.items()},
         )
-        clusters = sorted(map(_summary, members.values()), key=lambda c: (-c.size, c.cluster))
+        clusters = sorted(map(self._summary, members.values()), key=lambda c: (-c.size, c.cluster))
         return Stories(
             (
                 with_records(story, self._some(members[story.label]))
@@ -94,7 +94,7 @@ class AnsweredStories:
         )
 
     def _statistics(self, clusters: Sequence[ClusterSummary]) -> Statistics | None:
-        texts = ((answer.cluster, self._texts[seq]) for seq, answer in sorted(self._newest.items()))
+        texts = ((seq, answer.cluster, self._texts[seq]) for seq, answer in sorted(self._newest.items()))
         return statistics_of({cluster.cluster: cluster.size for cluster in clusters}, texts)
 
     @property
@@ -138,30 +138,71 @@ class AnsweredStories:
         found = Counter(self._first[answer.seq] for answer in own)
         return [(label, n) for label, n in found.most_common() if label != next(iter(own)).cluster]
 
+    def _summary(self, own: list[Answer]) -> ClusterSummary:
+        times = [answer.time for answer in own if answer.time is not None]
+        return ClusterSummary(
+            cluster=own[0].cluster,
+            size=len(own),
+            first_time=min(times, default=None),
+            last_time=max(times, default=None),
+            first_seq=own[0].seq,
+            last_seq=own[-1].seq,
+            weight=0.0,
+            samples=[shown(self._texts[each.seq]) for each in (own[0], own[-1]) if self._texts[each.seq]],
+        )
+
     def _words(self, members: dict[int, list[Answer]]) -> tuple[dict[int, str], dict[int, list[str]]]:
         """Titles and keywords of stories, of what their records say."""
-        ids: dict[str, int] = {}
-        bags, counted, samples = dict[int, Bag](), dict[int, Counter[int]](), Samples()
-        cut = Tokenizer().tokens
-        for label, own in members.items():
-            counts = Counter[int]()
-            for answer in own:
-                text = self._texts[answer.seq]
-                mine = Counter(ids.setdefault(word, len(ids)) for word in cut(text))
-                counts += mine
-                counted[answer.seq] = mine
-                samples.extend([(label, (answer.seq, -(answer.novelty or 0.0), text))])
-            bags[label] = Bag.of(np.array([*counts], np.int64), np.array([*counts.values()], np.int64))
-        elsewhere = Elsewhere.of([*bags.values()], len(ids))
-        base, names = Base.of(elsewhere.stories), [*ids]
+        rows = [self._newest[seq] for seq in sorted(self._newest)]
+        said = Spoken.of((answer.seq, answer.cluster, self._texts[answer.seq]) for answer in rows)
+        samples = Samples()
+        for answer in rows:
+            typical = -(answer.novelty or 0.0)
+            samples.extend([(answer.cluster, (answer.seq, typical, self._texts[answer.seq]))])
+        base = Base.of(said.elsewhere.stories)
         titles = {
-            label: _title(samples.held(label), bags[label], counted, base)
+            label: _title(samples.held(label), said.bags[label], said.records, base)
             for label in members
             if samples.held(label)
         }
         titles |= {label: own[-1].template for label, own in members.items() if own[-1].template}
-        found = {label: [names[i] for i in keywords(bag, elsewhere)] for label, bag in bags.items()}
-        return titles, found
+        return titles, said.keywords()
+
+
+class Spoken(NamedTuple):
+    """The words of texts: all words, in the order in which they came; those of records, and of stories."""
+
+    names: list[str]
+    records: dict[int, Counter[int]]
+    bags: dict[int, Bag]
+
+    @classmethod
+    def of(cls, texts: Iterable[tuple[int, int, str]]) -> Spoken:
+        """Of the number, the label and the text of records, in order."""
+        ids: dict[str, int] = {}
+        records, counts, cut = (
+            dict[int, Counter[int]](),
+            defaultdict[int, Counter[int]](Counter),
+            Tokenizer().tokens,
+        )
+        for seq, label, text in texts:
+            records[seq] = Counter(ids.setdefault(word, len(ids)) for word in cut(text))
+            counts[label].update(records[seq])
+        bags = {
+            label: Bag.of(np.array([*own], np.int64), np.array([*own.values()], np.int64))
+            for label, own in counts.items()
+        }
+        return cls([*ids], records, bags)
+
+    @property
+    def elsewhere(self) -> Elsewhere:
+        """The words of all stories together."""
+        return Elsewhere.of([*self.bags.values()], len(self.names))
+
+    def keywords(self) -> dict[int, list[str]]:
+        """The keywords of each story, by label."""
+        elsewhere = self.elsewhere
+        return {label: [self.names[i] for i in keywords(bag, elsewhere)] for label, bag in self.bags.items()}
 
 
 def _text_field(kept: Iterable[Mapping[str, Any]]) -> str | None:
@@ -175,7 +216,7 @@ def _text_field(kept: Iterable[Mapping[str, Any]]) -> str | None:
     return max(spoken, key=lambda name: spoken[name], default=None)
 
 
-def statistics_of(sizes: Mapping[int, int], texts: Iterable[tuple[int, str]]) -> Statistics | None:
+def statistics_of(sizes: Mapping[int, int], texts: Iterable[tuple[int, int, str]]) -> Statistics | None:
     """What themes of texts are made of; None where no text is known.
 
     Parameters
@@ -183,18 +224,13 @@ def statistics_of(sizes: Mapping[int, int], texts: Iterable[tuple[int, str]]) ->
     sizes
         Records of each story, by label.
     texts
-        Labels and texts of records, as far as these are known.
+        Number, label and text of records, as far as these are known.
     """
-    ids: dict[str, int] = {}
-    counts, cut = {label: Counter[int]() for label in sizes}, Tokenizer().tokens
-    for label, text in texts:
-        counts[label].update(ids.setdefault(word, len(ids)) for word in cut(text))
-    known = {label: own for label, own in counts.items() if own}
-    if not known:
+    bags = {label: bag for label, bag in Spoken.of(texts).bags.items() if len(bag.words)}
+    if not bags:
         return None
-    bags = [Bag.of(np.array([*own], np.int64), np.array([*own.values()], np.int64)) for own in known.values()]
-    numbers = [sizes[label] for label in known]
-    return Statistics([*known], numbers, HierarchicalPitmanYor(), CONCENTRATION, bags)
+    numbers = [sizes[label] for label in bags]
+    return Statistics([*bags], numbers, HierarchicalPitmanYor(), CONCENTRATION, [*bags.values()])
 
 
 def latest_of(name: str, records: Iterable[tuple[int, StoryRecord]]) -> tuple[int, StoryRecord] | None:
@@ -217,16 +253,3 @@ def _title(samples: Iterable[Sample], bag: Bag, counted: dict[int, Counter[int]]
     counts = np.array([n for each in own for n in each.values()], np.int64)
     typical = typicality(bag, words, counts, np.array([len(each) for each in own]), base)
     return short(str(given[int(np.argmax(typical))][2]))
-
-
-def _summary(own: list[Answer]) -> ClusterSummary:
-    times = [answer.time for answer in own if answer.time is not None]
-    return ClusterSummary(
-        cluster=own[0].cluster,
-        size=len(own),
-        first_time=min(times, default=None),
-        last_time=max(times, default=None),
-        first_seq=own[0].seq,
-        last_seq=own[-1].seq,
-        weight=0.0,
-    )

@@ -110,7 +110,7 @@ def _story(
         merged_with=related.merged_with.get(label, []),
         merged_into=related.merged_into.get(label),
         confused_with=list(known.confused.get(label, ())),
-        samples=cluster.samples,
+        samples=_samples(cluster, known.titles.get(label)),
     )
 
 
@@ -130,6 +130,13 @@ def record_of(answer: Assignment, text: str, kind: Kind | None, settings: Settin
         revision=answer.revision,
         keep=kept,
     )
+
+
+def _samples(cluster: ClusterSummary, title: str | None) -> list[str]:
+    """The first, the most typical and the latest record of a cluster: the one in the middle is its title."""
+    typical = None if isinstance(cluster.template, str) else title
+    own = [*cluster.samples[:1], *([typical] if typical else []), *cluster.samples[-1:]]
+    return list(dict.fromkeys(own)) if cluster.samples else []
 
 
 def with_records(story: Story, records: Iterable[StoryRecord]) -> Story:
