@@ -325,6 +325,7 @@ class Run:
             self.sinks.ending()
             self.watch.decided(last)
             self.sinks.write(last)
+            self.sinks.note_keywords(lambda: self.engine.stories(records=False))
             self.sinks.flush(sync=True)
             self.watch.answered(last, 0)
 

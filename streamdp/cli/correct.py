@@ -221,9 +221,14 @@ class Corrector:
 
     def _take(self, correction: Correction, at: int) -> None:
         self._waiting[correction.number] = correction, at
+
+        def made() -> Answers:
+            answers = self._engine.correct(correction, at)
+            self._note(correction, at, None)  # with the answers, in one transaction
+            return answers
+
         try:
-            self._answer(lambda: self._engine.correct(correction, at))
-            self._note(correction, at, None)
+            self._answer(made)
         except CorrectionError as error:
             self._refuse(correction, at, error.message)
 

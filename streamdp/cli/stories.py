@@ -281,6 +281,7 @@ def _record_row(label: int, title: str, record: StoryRecord) -> dict[str, Any]:
 def _print_one(source: StorySource, found: Stories, label: int, options: StoriesOptions) -> None:
     """Print a story whole. Raises ConfigError where there is none of the label."""
     story = found.story(label)
+    story = None if story is None else source.in_full(story)
     if story is None:
         other = "live" if options.closed else "closed"
         raise ConfigError(

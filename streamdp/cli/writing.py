@@ -7,7 +7,7 @@ import re
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -31,6 +31,7 @@ from streamdp.settings import Settings
 from streamdp.settings.io_options import NOWHERE, Input, Outputs, scheme_of, without_password
 from streamdp.state import claim
 from streamdp.state.snapshot import SUFFIX, Header, SnapshotError
+from streamdp.story.story import Story
 
 BEGINNINGS = {"events": (b'{"event":',), "finality": (b'{"final_through":',)}
 """How the lines of some outputs begin."""
@@ -315,6 +316,11 @@ class Sinks:
         """The input has come to its end: what is written from now on is of records that stay open."""
         if self.store is not None:
             self.store.ending()
+
+    def note_keywords(self, stories: Callable[[], Iterable[Story]]) -> None:
+        """What live stories are about at the end of the input."""
+        if self.store is not None:
+            self.store.note_keywords({story.label: story.keywords for story in stories()})
 
     def flush(self, sync: bool) -> None:
         """Hand everything over; ``sync`` to the disk."""

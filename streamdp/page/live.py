@@ -41,10 +41,10 @@ from streamdp.reports.diff import Told, told_of
 from streamdp.reports.source import EngineStories
 from streamdp.reports.store import StoreStories
 from streamdp.state.corrections import CorrectionRequest
-from streamdp.story.story import Stories, StoryRecord
+from streamdp.story.story import Stories, Story, StoryRecord
 
-FRESH, SHARE = 1.0, 10.0
-"""What is worked out anew stands for so many seconds, and for so many times as long as it took."""
+FRESH, SHARE = 1.0, 30.0
+"""What the stream is asked stands for so many seconds, and for so many times as long as it took."""
 
 BODY = 1 << 20
 """Bytes of a question, at most."""
@@ -58,12 +58,13 @@ EXAMPLES: dict[type[Asked], str] = {
 Whole = Callable[[Request, int], Awaitable[bytes]]
 
 
-class FreshStories:
-    """The stories of a store as of a moment ago: gathered again only where it was written since."""
+class LiveStories:
+    """Live stories as the stream has them, those that ended and all records from its store."""
 
     def __init__(self, path: str) -> None:
         self._store = StoreStories(path)
-        self._held: dict[bool, tuple[int, float, Stories]] = {}
+        self.live, self._ended = Stories(), Stories()
+        self._version = -1
 
     @property
     def lacking(self) -> str:
@@ -71,14 +72,14 @@ class FreshStories:
         return self._store.lacking
 
     def stories(self, *, closed: bool = False, stretch: float | None = None) -> Stories:
-        """The live stories, or those that ended."""
-        began, version = time.monotonic(), self._store.version()
-        known, due, found = self._held.get(closed) or (-1, 0.0, Stories())
-        if version != known and began >= due:
-            found = self._store.stories(closed=closed, stretch=stretch)
-            ended = time.monotonic()
-            self._held[closed] = version, ended + max(FRESH, SHARE * (ended - began)), found
-        return found
+        """The live stories, or those that ended, gathered again where the store was written since."""
+        if closed and self._version != (version := self._store.version()):
+            self._version, self._ended = version, self._store.stories(closed=True)
+        return self._ended if closed else self.live
+
+    def in_full(self, story: Story) -> Story:
+        """A story with some of its records."""
+        return self._store.in_full(story)
 
     def records(self, labels: Collection[int]) -> Iterator[tuple[int, StoryRecord]]:
         """The records of some stories."""
@@ -99,7 +100,8 @@ class Live:
     def __init__(self, api: Asks, correcting: Correcting, scores: Allowance) -> None:
         self._api, self._correcting, self._scores = api, correcting, scores
         self._one, self._asking = asyncio.Lock(), asyncio.Lock()
-        self._store: FreshStories | None = None
+        self._stored: LiveStories | None = None
+        self._due = 0.0
         self._told: tuple[float, Told] | None = None
 
     def routes(self, ready: Callable[[], object] = lambda: None, read: Whole = whole) -> Iterator[Route]:
@@ -157,11 +159,13 @@ class Live:
             allow(self._api.made)
             return await self._api.ask(lambda engine: Answers(EngineStories(engine), state).to(question))
         async with self._one:
-            return await asyncio.to_thread(lambda: self._stored(source.path, state).to(question))
-
-    def _stored(self, path: str, state: str | None) -> Answers:
-        self._store = self._store or FreshStories(path)
-        return Answers(self._store, state)
+            stored = self._stored = self._stored or LiveStories(source.path)
+            began = time.monotonic()
+            if began >= self._due:
+                stored.live = await self._api.ask(lambda engine: engine.stories(records=False))
+                ended = time.monotonic()
+                self._due = ended + max(FRESH, SHARE * (ended - began))
+            return await asyncio.to_thread(lambda: Answers(stored, state).to(question))
 
     async def _changes(self, question: ListChanges) -> ChangeList:
         state = self._api.view.state

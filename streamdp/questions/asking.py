@@ -121,17 +121,18 @@ class Answers:
 
     def show_story(self, question: ShowStory) -> Story:
         """One story, which lives or has ended."""
+        return self._source.in_full(self._one(question.label))
+
+    def _one(self, label: int) -> Story:
         for closed in (False, True):
-            found = self._source.stories(closed=closed).story(question.label)
-            if found is not None:
+            if (found := self._source.stories(closed=closed).story(label)) is not None:
                 return found
-        label = str(question.label)
-        named = label if len(label) <= 20 else f"{label[:20]}..."
+        named = str(label) if len(str(label)) <= 20 else f"{str(label)[:20]}..."
         raise QuestionError(f"there is no story {named}: it may have become part of another", Exit.NO_INPUT)
 
     def list_records(self, question: ListRecords) -> RecordList:
         """Records of a story, as far as they are known."""
-        self.show_story(ShowStory(label=question.label))
+        self._one(question.label)
         left = (record for _, record in self._source.records([question.label]) if record.seq > question.after)
         found = [record for record, _ in zip(left, range(question.limit + 1), strict=False)]
         some = found[: question.limit]

@@ -76,7 +76,7 @@ def report(source: StorySource, title: str, *, themes: bool = False) -> str:
         *_themes(several),
         *_table(several),
         f"<h2>{escape(stories.nouns.capitalize())}</h2>",
-        *(_section(story, series, stories) for story in several[:MOST]),
+        *(_section(source.in_full(story), series, stories) for story in several[:MOST]),
     ]
     if len(several) > MOST:
         parts.append(f"<p>{escape(stories.counted(len(several) - MOST))} more are in the table alone.</p>")

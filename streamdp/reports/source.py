@@ -6,6 +6,7 @@ import contextlib
 import logging
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Protocol
 
@@ -26,7 +27,7 @@ from streamdp.state.corrections import Correction, CorrectionError, CorrectionsF
 from streamdp.state.snapshot import MAGIC, Header, SnapshotError, newest, newest_taken, read
 from streamdp.story.answers import AnsweredStories, StoriesError, holds, latest_of
 from streamdp.story.gather import record_of, with_records
-from streamdp.story.story import Stories, StoryRecord
+from streamdp.story.story import Stories, Story, StoryRecord
 
 _log = logging.getLogger("streamdp")
 
@@ -136,24 +137,36 @@ class EngineStories:
     """Stories of an engine; ``known`` are answers to its latest records by number, None: those open still."""
 
     def __init__(self, engine: Engine, known: Mapping[int, Assignment] | None = None) -> None:
-        self.engine = engine
+        self.engine, self._known = engine, known
+
+    @cached_property
+    def _records(self) -> Mapping[int, list[StoryRecord]]:
+        """Retained records by label."""
+        known = self._known
         if known is None:
-            known = {answer.seq: answer for answer in engine.open_answers()}
-        self._records = defaultdict[int, list[StoryRecord]](list)
-        for label, record in retained_records(engine, known):
-            self._records[label].append(record)
-        held, seq = sum(map(len, self._records.values())), engine.seq
-        self.lacking = (
+            known = {answer.seq: answer for answer in self.engine.open_answers()}
+        found = defaultdict[int, list[StoryRecord]](list)
+        for label, record in retained_records(self.engine, known):
+            found[label].append(record)
+        return found
+
+    @property
+    def lacking(self) -> str:
+        """How much of the stream is not known any more; empty where all is."""
+        held, seq = len(self.engine.lately()[0]), self.engine.seq
+        return (
             f"a state remembers the last {held:,} of {seq:,} records: a --store has all" if held < seq else ""
         )
 
     def stories(self, *, closed: bool = False, stretch: float | None = None) -> Stories:
         """The live stories, largest first, or the last 100 that ended."""
-        found = self.engine.stories(closed=closed, stretch=stretch, records=False)
-        past = self.engine.past()
-        holes = {} if past is None or closed else past.holes
-        made = (with_records(story, self._records.get(story.label, ())) for story in found)
-        return found.like(msgspec.structs.replace(story, holes=holes.get(story.label, [])) for story in made)
+        return self.engine.stories(closed=closed, stretch=stretch, records=False)
+
+    def in_full(self, story: Story) -> Story:
+        """A story with some of its records, and what stands in the holes of a template."""
+        past = None if story.closed else self.engine.past({story.label})
+        holes = [] if past is None else past.holes.get(story.label, [])
+        return msgspec.structs.replace(with_records(story, self._records.get(story.label, ())), holes=holes)
 
     def records(self, labels: Collection[int]) -> Iterator[tuple[int, StoryRecord]]:
         """The retained records of some stories."""
@@ -194,6 +207,9 @@ class StorySource(Protocol):
 
     def stories(self, *, closed: bool = False, stretch: float | None = None) -> Stories:
         """The live stories, or those that ended."""
+
+    def in_full(self, story: Story) -> Story:
+        """A story with some of its records."""
 
     def records(self, labels: Collection[int]) -> Iterator[tuple[int, StoryRecord]]:
         """The records of some stories that are known, by story and number."""
@@ -236,4 +252,6 @@ def stories(path: str | Path, *, closed: bool = False, stretch: float | None = N
     >>> [(story.label, story.size) for story in stories(path)]
     [(0, 2)]
     """
-    return source_of(path).stories(closed=closed, stretch=stretch)
+    source = source_of(path)
+    found = source.stories(closed=closed, stretch=stretch)
+    return found.like(map(source.in_full, found))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import sqlite3
 import threading
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -17,19 +17,19 @@ from streamdp.errors import Exit
 from streamdp.ledger.samples import shown
 from streamdp.records import ClusterSummary
 from streamdp.records.stored import VERSION, read_only, version_of
-from streamdp.story.answers import Spoken, StoriesError, statistics_of
+from streamdp.story.answers import StoriesError, statistics_of
 from streamdp.story.clock import Clock
 from streamdp.story.doubts import LATEST, doubts
 from streamdp.story.gather import RECORDS, Kin, Known, stories_of, with_records
 from streamdp.story.statistics import Statistics
-from streamdp.story.story import Stories, StoryRecord
+from streamdp.story.story import Stories, Story, StoryRecord
 from streamdp.story.titles import short
 
 LIVE, CLOSED = "ended IS NULL", "ended IN ('closed', 'retired')"
 _OLDEST = "SELECT coalesce(min(seq), 0) FROM records"
 
-READ = 20_000
-"""Records, the latest, in whose texts keywords and themes are found."""
+READ = 50_000
+"""Records, the latest, by whose words themes are made."""
 
 _STORY = (
     "label, size, began, last, first_seq, last_seq, title, keywords, "
@@ -87,6 +87,8 @@ class StoreStories:
         rows = self._store.execute(
             f"SELECT {_STORY} FROM stories WHERE {which} AND size > 0 ORDER BY {order}"  # noqa: S608
         ).fetchall()
+        if muted := set() if closed else self._muted():
+            rows = [row for row in rows if row[0] not in muted]
         if not self._oldest:
             rows = self._as_they_are(rows)
         clock = self._clock(stretch, records)
@@ -94,15 +96,12 @@ class StoreStories:
         clusters = [_summary(row, templates=bool(templates)) for row in rows]
         known = Known(
             {row[0]: row[6] for row in rows if row[6] is not None} | self._untitled(which),
-            self._keywords(rows, closed, bool(templates)),
+            {row[0]: row[7].split() for row in rows if row[7]},
             self._figures(clock),
             [Kin(*each) for each in self._store.execute(_KIN)],
             self._confused(),
         )
-        made = [
-            with_records(story, self._some(story.label))
-            for story in stories_of(clusters, known, clock, closed=closed)
-        ]
+        made = stories_of(clusters, known, clock, closed=closed)
         warnings = [] if closed or templates else self._doubts()
         kind = "lines" if templates else None
         statistics = (
@@ -112,19 +111,19 @@ class StoreStories:
 
     def _statistics(self, sizes: dict[int, int]) -> Statistics | None:
         with self._sound():
-            return statistics_of(sizes, self._said(sizes))
+            query = "SELECT seq, label, text FROM records WHERE text IS NOT NULL ORDER BY seq DESC LIMIT ?"
+            texts = [row for row in self._store.execute(query, (READ,)) if row[1] in sizes]
+            return statistics_of(sizes, texts[::-1])
 
-    def _said(self, labels: Collection[int]) -> list[tuple[int, int, str]]:
-        """Number, label and text of the latest records of some stories, in order."""
-        query = "SELECT seq, label, text FROM records WHERE text IS NOT NULL ORDER BY seq DESC LIMIT ?"
-        return [row for row in self._store.execute(query, (READ,)) if row[1] in labels][::-1]
-
-    def _keywords(self, rows: list[Any], closed: bool, templates: bool) -> Mapping[int, Sequence[str]]:
-        """The keywords of stories: as they are now of live ones, of others as they were last."""
-        noted = {row[0]: row[7].split() for row in rows if row[7]}
-        if closed or templates:
-            return noted
-        return noted | Spoken.of(self._said({row[0] for row in rows})).keywords()
+    def _muted(self) -> set[int]:
+        """Stories that somebody has muted, and nobody has lifted that since."""
+        query = "SELECT number, what, stories, undone FROM corrections WHERE refused IS NULL"
+        made = self._store.execute(query).fetchall()
+        lifted = {undone for *_, undone in made if undone is not None}
+        muted = (
+            msgspec.json.decode(of) for number, what, of, _ in made if what == "mute" and number not in lifted
+        )
+        return {label for labels in muted for label in labels}
 
     def _doubts(self) -> list[str]:
         query = "SELECT label, revision > 0 FROM records ORDER BY seq DESC LIMIT ?"
@@ -176,13 +175,17 @@ class StoreStories:
             found.setdefault(label, []).append((other, count))
         return found
 
-    def _some(self, label: int) -> list[StoryRecord]:
-        """The surest and the least sure records of a story."""
+    def in_full(self, story: Story) -> Story:
+        """A story with the surest and the least sure of its records."""
         found = dict[int, StoryRecord]()
-        for order in ("DESC", "ASC"):
-            query = f"SELECT {RECORD} FROM records WHERE label = ? ORDER BY probability {order}, seq LIMIT ?"  # noqa: S608
-            found |= {row[1]: record_of(row) for row in self._store.execute(query, (label, RECORDS))}
-        return [*found.values()]
+        with self._sound():
+            for order in ("DESC", "ASC"):
+                query = (
+                    f"SELECT {RECORD} FROM records WHERE label = ? ORDER BY probability {order}, seq LIMIT ?"  # noqa: S608
+                )
+                rows = self._store.execute(query, (story.label, RECORDS))
+                found |= {row[1]: record_of(row) for row in rows}
+        return with_records(story, found.values())
 
     def records(self, labels: Collection[int]) -> Iterator[tuple[int, StoryRecord]]:
         """All records of some stories that the store holds, by story and number."""

@@ -18,9 +18,9 @@ from streamdp.likelihoods import HierarchicalPitmanYor
 from streamdp.records import ClusterSummary
 from streamdp.story.clock import Clock
 from streamdp.story.doubts import LATEST, doubts
-from streamdp.story.gather import RECORDS, Known, figures_of, stories_of, with_records
+from streamdp.story.gather import Known, figures_of, stories_of, with_records
 from streamdp.story.statistics import Statistics
-from streamdp.story.story import Stories, StoryRecord
+from streamdp.story.story import Stories, Story, StoryRecord
 from streamdp.story.titles import short
 from streamdp.story.words import Bag, Base, Elsewhere, keywords, typicality
 
@@ -82,10 +82,7 @@ class AnsweredStories:
         )
         clusters = sorted(map(self._summary, members.values()), key=lambda c: (-c.size, c.cluster))
         return Stories(
-            (
-                with_records(story, self._some(members[story.label]))
-                for story in stories_of(clusters, known, clock, closed=False)
-            ),
+            stories_of(clusters, known, clock, closed=False),
             clock,
             len(rows),
             kind="lines" if self._templates else None,
@@ -128,11 +125,9 @@ class AnsweredStories:
             keep=self._kept[answer.seq],
         )
 
-    def _some(self, own: list[Answer]) -> list[StoryRecord]:
-        """The surest and the least sure records."""
-        order = sorted(own, key=lambda answer: (-(answer.probability or 0.0), answer.seq))
-        some = order if len(order) <= 2 * RECORDS else order[:RECORDS] + order[-RECORDS:]
-        return [self._record(answer) for answer in some]
+    def in_full(self, story: Story) -> Story:
+        """A story with the surest and the least sure of its records."""
+        return with_records(story, (record for _, record in self.records([story.label])))
 
     def _confused(self, own: Iterable[Answer]) -> list[tuple[int, int]]:
         found = Counter(self._first[answer.seq] for answer in own)

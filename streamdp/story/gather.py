@@ -72,11 +72,11 @@ def stories_of(
 
 
 def called(cluster: ClusterSummary | Event) -> str:
-    """What a cluster without a title is called: its template, its most typical sample, what it is about."""
+    """What a cluster without a title is called: its template, its first record, what it is about."""
     if isinstance(cluster.template, str):
         return short(cluster.template, 300)
     if isinstance(cluster, ClusterSummary) and cluster.samples:
-        return short(cluster.samples[len(cluster.samples) // 2])
+        return short(cluster.samples[0])
     return short(about(cluster)) or f"cluster {cluster.cluster}"
 
 

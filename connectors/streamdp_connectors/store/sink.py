@@ -125,6 +125,7 @@ class StoreSink:
         self._further: list[tuple[str, Mapping[str, Any]]] = []
         self._lines = self._happened = self._marked = self._since_trim = 0
         self._needed: deque[int] = deque(maxlen=SNAPSHOTS)
+        self._keywords: dict[int, str] = {}
         self._ending = False
         self._carrier: Carrier | None = None
         self._trim_every = min(TRIM_EVERY, max(TRIM_LEAST, bounds.rows or TRIM_EVERY))
@@ -303,6 +304,10 @@ class StoreSink:
 
     # ---------------------------------------------------------------- written
 
+    def note_keywords(self, keywords: Mapping[int, Sequence[str]]) -> None:
+        """Keywords of stories by label, as they are at the end of the input."""
+        self._keywords = {label: " ".join(words) for label, words in keywords.items() if words}
+
     def ending(self) -> None:
         """The input has come to its end: what is written now is taken back if it goes on after all."""
         self.flush(sync=False)
@@ -313,11 +318,11 @@ class StoreSink:
 
         On a full disk that is FullError: all of it is held, and may be flushed again.
         """
-        if self._rows or self._revisions or self._events or self._marks or self._further:
+        if any((self._rows, self._revisions, self._events, self._marks, self._further, self._keywords)):
             self._transact(self._write_all)
             self._since_trim += len(self._rows)
             self._rows, self._revisions, self._events, self._marks = [], [], [], []
-            self._further = []
+            self._further, self._keywords = [], {}
         if self._since_trim >= self._trim_every and not self._ending:
             self._trim()
         if sync:
@@ -332,7 +337,7 @@ class StoreSink:
     def _write_all(self) -> None:
         run = self._store.executemany
         if self._ending:
-            self._tables.remember(self._rows, self._revisions, self._events)
+            self._tables.remember(self._rows, self._revisions, self._events, self._keywords)
         run("INSERT OR REPLACE INTO marks VALUES (?, ?)", self._marks)
         if len(self._needed) == SNAPSHOTS:
             run("DELETE FROM marks WHERE number <= ?", [(self._needed[0],)])
@@ -341,6 +346,7 @@ class StoreSink:
             self._tables.tell(event, number)
         for table, row in self._further:
             self._tables.put(table, row)
+        run("UPDATE stories SET keywords = ? WHERE label = ?", [(w, k) for k, w in self._keywords.items()])
         counted = (self._lines, "lines"), (self._happened, "events")
         run("UPDATE meta SET value = max(value, ?) WHERE name = ?", counted)
 

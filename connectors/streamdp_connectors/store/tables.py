@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -182,12 +182,16 @@ class Tables:
     # ---------------------------------------------------------------- the end of an input
 
     def remember(
-        self, rows: Sequence[Row], revisions: Sequence[Revision], events: Sequence[tuple[Event, int]]
+        self,
+        rows: Sequence[Row],
+        revisions: Sequence[Revision],
+        events: Sequence[tuple[Event, int]],
+        described: Iterable[int],
     ) -> None:
         """Keep the rows that these will change as they are."""
         seqs = [row[0] for row in rows] + [each[0] for each in revisions]
         labels = {row[6] for row in rows} | {each[2] for each in revisions}
-        labels |= {event.cluster for event, _ in events}
+        labels |= {event.cluster for event, _ in events}.union(described)
         for seq in seqs:
             found = self._store.execute("SELECT label FROM records WHERE seq = ?", (seq,)).fetchone()
             labels |= {found[0]} if found else set()
