@@ -85,10 +85,8 @@ def _print_closed(found: Stories, top: int) -> None:
 
 
 def as_it_ended(state: str, classes: Classes) -> tuple[Header, Engine]:
-    """A snapshot; of a run that has ended, with the clusters that its last look left, as the run reported."""
-    header, engine = open_state(state, classes)
-    if header.ended:
-        engine.finish()
+    """A state for those who only look; of a run that has ended, with the clusters that its last look left."""
+    header, engine, _ = source.opened(state, classes, warn)
     return header, engine
 
 

@@ -28,16 +28,21 @@ LOOK = 2.0
 def serve_state(state: str, at: Serving, classes: Classes) -> None:
     """Serve the newest snapshot until a signal comes. Raises StreamdpError."""
     seen = written_at(state)
-    opened = open_state if at.page_corrections else as_it_ended  # what has ended takes no corrections
-    header, engine = opened(state, classes)
+    header, engine = as_it_ended(state, classes)
     page = open_page(at, state, automatic(engine.settings))
     page.view.state = state
     figures: dict[str, Any] = {"state": "snapshot", "written": header.written}
 
-    def give(engine: Engine, correction: Correction) -> Correction:
-        made = append_correction(state, engine, correction)
+    def show_again() -> None:
+        nonlocal header, engine
+        header, engine = as_it_ended(state, classes)
+        figures["written"] = header.written
         page.view.restart()
         _publish(page, engine, figures)
+
+    def give(_: Engine, correction: Correction) -> Correction:
+        made = append_correction(state, open_state(state, classes)[1], correction)
+        show_again()
         return made
 
     try:
@@ -54,10 +59,7 @@ def serve_state(state: str, at: Serving, classes: Classes) -> None:
             if now - looked >= LOOK:
                 looked = now
                 if seen != (seen := written_at(state)):
-                    header, engine = opened(state, classes)
-                    figures["written"] = header.written
-                    page.view.restart()
-                    _publish(page, engine, figures)
+                    show_again()
             if now - ticked >= 10 * EVERY:  # what was not described yet is, by and by
                 ticked = now
                 page.hub.publish(page.view.look(engine, now, figures))

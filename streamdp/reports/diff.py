@@ -15,7 +15,7 @@ from streamdp.errors import Exit
 from streamdp.lines.holes import Bins, Past
 from streamdp.lines.values import LEVEL
 from streamdp.records.stored import store_version
-from streamdp.reports.source import open_state
+from streamdp.reports.source import opened
 from streamdp.reports.store import StoreStories
 from streamdp.story.answers import StoriesError
 from streamdp.story.changes import SURPRISING, of_kinds, of_values
@@ -104,21 +104,14 @@ class Told(NamedTuple):
 
 def told_at(path: str | Path) -> Told:
     """What a state or a store knows of its past. Raises StreamdpError."""
-    return told_of_store(StoreStories(path)) if store_version(path) else told_of(_as_it_ended(path))
-
-
-def _as_it_ended(path: str | Path) -> Engine:
-    header, engine = open_state(path)
-    if header.ended:
-        engine.finish()
-    return engine
+    return told_of_store(StoreStories(path)) if store_version(path) else told_of(opened(path)[1])
 
 
 def clock_at(path: str | Path) -> Clock:
     """The clock of a state or a store, which may hold no records yet. Raises StreamdpError."""
     if store_version(path):
         return StoreStories(path).stories().clock
-    return _as_it_ended(path).stories(records=False).clock
+    return opened(path)[1].stories(records=False).clock
 
 
 def told_of_store(store: StoreStories) -> Told:

@@ -68,6 +68,17 @@ def open_state(
     return found
 
 
+def opened(
+    state: str | Path, classes: Classes | None = None, warn: Callable[[str], None] = _log.warning
+) -> tuple[Header, Engine, list[Assignment]]:
+    """The same for those who only look: of a run that has ended, with what its last look changed.
+
+    All that shows a state opens it here, so that all show the same.
+    """
+    header, engine = open_state(state, classes, warn)
+    return header, engine, engine.finish().assignments if header.ended else []
+
+
 def catch_up(engine: Engine, folder: str | Path) -> CorrectionsFile:
     """Apply what was corrected since an engine was stored; return the file. Raises CorrectionError."""
     file = CorrectionsFile(folder, engine.corrections.taken)
@@ -191,11 +202,8 @@ class StateStories(EngineStories):
     """Stories of a state; of a run that has ended, with the clusters that its last look left."""
 
     def __init__(self, state: str | Path) -> None:
-        header, engine = open_state(state)
-        known = {answer.seq: answer for answer in engine.open_answers()}
-        if header.ended:
-            known |= {answer.seq: answer for answer in engine.finish().assignments}
-        super().__init__(engine, known)
+        _, engine, last = opened(state)
+        super().__init__(engine, {answer.seq: answer for answer in (*engine.open_answers(), *last)})
 
 
 class StorySource(Protocol):
