@@ -76,7 +76,7 @@ class Board:
         stories = engine.stories(records=False)
         if not stories:
             return
-        several = stories.like(story for story in stories if story.size > 1)
+        several = stories.like(story for story in stories if story.records > 1)
         shown = several[:AT_THE_END]
         console().print(story_table(_title("largest", stories), shown), highlight=False)
         if len(stories) > len(shown):

@@ -105,7 +105,7 @@ def _said(change: Change, found: Diff) -> Iterable[str]:
     if change.levels and change.hole is None:
         yield "  " + ", ".join(f"{name} {count:,}" for name, count in change.levels.items())
     if change.kind == "new":
-        when = f" {iso(change.first_time)}" if found.dated else ""
+        when = f" {change.began}" if found.dated else ""
         if found.nouns != "templates":
             yield f"  born since{',' if when else ''}{when}"
         elif when:

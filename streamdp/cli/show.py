@@ -96,7 +96,7 @@ def view(header: Header, engine: Engine, top: int, sort: Sort) -> Group:
     if wanted := engine.settings.themes:
         stories = stories.themed(wanted)
     stories = stories.by(sort)
-    several = stories.like(story for story in stories if story.size > 1)
+    several = stories.like(story for story in stories if story.records > 1)
     alone, counts = len(stories) - len(several), engine.counters()
     begun = counts.get("clusters_created", 0)
     taken = counted(engine.seq, "record")
@@ -111,7 +111,7 @@ def view(header: Header, engine: Engine, top: int, sort: Sort) -> Group:
     if rest > 0:
         below.append(f"{stories.counted(rest)} not shown (--top {len(several)} shows all)")
     if alone:
-        larger = sum(story.size > SMALL for story in stories)
+        larger = sum(story.records > SMALL for story in stories)
         below.append(f"{stories.counted(alone)} of one record, {larger:,} of more than three")
     title = f"{TITLES[sort]} {stories.nouns}"
     shown = story_table(title, several[:top], samples=True) if several else ""

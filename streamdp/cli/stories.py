@@ -157,11 +157,11 @@ def story_table(title: str, stories: Stories, *, samples: bool = False) -> Table
         table.add_row(
             str(story.label),
             Text("\n".join(map(printable, said))),
-            f"{story.size:,}",
+            f"{story.records:,}",
             f"{story.now:,}",
-            "ended" if story.closed else ARROWS[story.trend],
-            iso(story.began) or f"record {story.first_seq:,}",
-            iso(story.last) or f"record {story.last_seq:,}",
+            "ended" if story.ended else ARROWS[story.trend],
+            story.began or f"record {story.first_seq:,}",
+            story.last or f"record {story.last_seq:,}",
             *([] if last is None else ["" if more is None else str(more)]),
         )
     return table
@@ -271,7 +271,7 @@ def _record_row(label: int, title: str, record: StoryRecord) -> dict[str, Any]:
         "title": title,
         "record": record.seq,
         "id": record.id,
-        "time": iso(record.time),
+        "time": record.when or "",
         "probability": record.probability,
         "text": record.text,
         "keep": text_of_kept(others, named=True),
@@ -308,8 +308,8 @@ def _life(story: Story, found: Stories) -> Iterable[str]:
     if story.keywords:
         yield f"keywords: {', '.join(story.keywords)}"
     times = [("began", story.began), ("peak", story.peak), ("last", story.last)]
-    spoken = ", ".join(f"{name} {iso(time)}" for name, time in times if time is not None)
-    yield f"{story.size:,} records; {spoken or f'records {story.first_seq:,} to {story.last_seq:,}'}"
+    spoken = ", ".join(f"{name} {time}" for name, time in times if time is not None)
+    yield f"{story.records:,} records; {spoken or f'records {story.first_seq:,} to {story.last_seq:,}'}"
     yield f"{story.now:,} in the last {found.clock.words}, {story.before:,} in those before: {story.trend}"
     for nth, hole in enumerate(story.holes, 1):
         yield hole.said(nth)

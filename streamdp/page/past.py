@@ -130,7 +130,7 @@ def theme_row(theme: Theme, stories: Stories) -> dict[str, Any]:
         "now": theme.now,
         "before": theme.before,
         "count": len(theme.stories),
-        "stories": [{"cluster": each.label, "name": each.title, "size": each.size} for each in largest],
+        "stories": [{"cluster": each.label, "name": each.title, "size": each.records} for each in largest],
     }
 
 

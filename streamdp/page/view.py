@@ -95,7 +95,7 @@ class View:
         stories, closed = engine.stories(records=False), engine.closed()
         with self.lock:
             for story in stories:
-                if story.size > 1:
+                if story.records > 1:
                     self.table.entitle(story.label, story.title)
             self.table.describe(closed)
             self.lives.remember((each, self.table.name(each.cluster)) for each in closed)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 
 from streamdp.reports.diff import Change, Diff
-from streamdp.story.story import Story, StoryRecord
+from streamdp.story.story import Story, StoryRecord, iso
 
 
 class Answer(msgspec.Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
@@ -88,23 +88,30 @@ class ChangeList(msgspec.Struct, frozen=True, kw_only=True):
     """Some changes, what is new first, then the most surprising; ``total`` counts those that match.
 
     What is before them begins at ``begin`` and ends at ``until``; what is after begins at ``since`` and ends
-    at ``end``: in seconds, or in records where these have no times (not ``dated``).
+    at ``end``: in ISO 8601, and in seconds as ``begin_time`` and so on; in records where these have no times
+    (not ``dated``), and then the texts are null.
     """
 
     changes: list[Change]
     total: int
     next: int | None
-    begin: float
-    until: float
-    since: float
-    end: float
+    begin: str | None
+    until: str | None
+    since: str | None
+    end: str | None
+    begin_time: float
+    until_time: float
+    since_time: float
+    end_time: float
     dated: bool
 
     @classmethod
     def of(cls, found: Diff, start: int, most: int, *, every: bool) -> ChangeList:
         """Those that are new or far from what chance does, or all of them, from one on."""
         chosen = found.changes if every else found.listed
-        times = {name: float(getattr(found, name)) for name in ("begin", "until", "since", "end")}
+        at = {name: float(getattr(found, name)) for name in ("begin", "until", "since", "end")}
+        times: dict[str, Any] = {f"{name}_time": time for name, time in at.items()}
+        times |= {name: iso(time) if found.dated else None for name, time in at.items()}
         some, total = chosen[start : start + most], len(chosen)
         return cls(changes=some, total=total, next=next_start(start, some, total), dated=found.dated, **times)
 

@@ -73,12 +73,12 @@ def chosen_of(
     wanted = found.like(
         story
         for story in found
-        if (since is None or (story.last or 0.0) >= since)
-        and (until is None or (story.began or 0.0) <= until)
+        if (since is None or (story.last_time or 0.0) >= since)
+        and (until is None or (story.began_time or 0.0) <= until)
         and (not question.growing or story.growth > 0)
         and (not words or held.intersection(story.labels) or _says(story, words))
     )
-    large = wanted.like(story for story in wanted if story.size >= question.least)
+    large = wanted.like(story for story in wanted if story.records >= question.least)
     return large.by(question.sort), len(wanted) - len(large)
 
 

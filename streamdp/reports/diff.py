@@ -47,7 +47,8 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
     before: int
     after: int
     surprise: float
-    first_time: float | None = None
+    began: str | None = None
+    began_time: float | None = None
     line: str = ""
     line_before: str = ""
     line_after: str = ""
@@ -155,7 +156,7 @@ def since_in(told: Told, time: float) -> Diff:
     Stories that began since then are new, however little is remembered from before.
     """
     past, dated = told.past, told.past.dated
-    began = {s.label: (s, s.began if dated else s.first_seq) for s in (*told.ended, *told.stories)}
+    began = {s.label: (s, s.began_time if dated else s.first_seq) for s in (*told.ended, *told.stories)}
     born = {label: story for label, (story, at) in began.items() if at is not None and at >= time}
     units = past.counts.shape[1]
     starts = (past.first + np.arange(units)) * past.length
@@ -217,7 +218,7 @@ def since_state(state: str | Path, other: str | Path) -> Diff:
 
 def _first_of(story: Story) -> tuple[int, int, float | None]:
     """What tells a story from those of other streams."""
-    return story.label, story.first_seq, story.began
+    return story.label, story.first_seq, story.began_time
 
 
 def _by(past: Past, length: float) -> Past:
@@ -248,7 +249,7 @@ def _compared(
             k0, k1 = (int(past.counts[row, which].sum()) for which in (~after, after))
             kind: Kind = "surged" if more[row] else "fewer"
             if unseen.pop(label, None) is not None:
-                kind, k0, k1 = "new", 0, stories[label].size
+                kind, k0, k1 = "new", 0, stories[label].records
             elif k1 == 0:
                 kind = "gone" if label in gone else "silent"
             surprise = -float(tails[row]) - math.log(kinds)
@@ -257,7 +258,7 @@ def _compared(
         if label in stories:
             surprise = -float(logs.min()) - math.log(values)
             changes.append(_of_hole(stories[label], past, at, logs, after, surprise))
-    changes += [_of_kind(story, past, "new", (0, story.size), 0.0) for story in unseen.values()]
+    changes += [_of_kind(story, past, "new", (0, story.records), 0.0) for story in unseen.values()]
     changes.sort(key=lambda each: (-each.news, -each.surprise, each.label, each.hole or ""))
     return Diff(changes, *bounds, past.dated, told.stories.nouns)
 
@@ -281,7 +282,8 @@ def _of_kind(story: Story, past: Past, kind: Kind, counts: tuple[int, int], surp
         before=before,
         after=after,
         surprise=round(max(surprise, 0.0), 2),
-        first_time=story.began,
+        began=story.began,
+        began_time=story.began_time,
         line=around.line if around else (story.samples[0] if story.samples else ""),
         line_before=around.before if around else "",
         line_after=around.after if around else "",
@@ -314,7 +316,8 @@ def _of_hole(
         before=int(k0.sum()),
         after=int(k1.sum()),
         surprise=round(max(surprise, 0.0), 2),
-        first_time=story.began,
+        began=story.began,
+        began_time=story.began_time,
         levels=_levels(past, story.label),
         hole="level" if hole.place == LEVEL else f"{hole.kind} (hole {nth})",
         values=shares,

@@ -67,7 +67,7 @@ def report(source: StorySource, title: str, *, themes: bool = False) -> str:
     stories = source.stories()
     if themes and len(stories) > THEMES:
         stories = stories.themed(THEMES)
-    several = stories.like(story for story in stories if story.size > 1)
+    several = stories.like(story for story in stories if story.records > 1)
     series = _Series(source, several, stories)
     parts = [
         f"<h1>{escape(title)}</h1>",
@@ -208,9 +208,9 @@ def _table(several: Stories) -> Iterator[str]:
     for number, story in enumerate(several):
         name = escape(story.title)
         linked = f'<a href="#s{story.label}">{name}</a>' if number < MOST else name
-        began = iso(story.began) or f"record {story.first_seq:,}"
-        last = iso(story.last) or f"record {story.last_seq:,}"
-        rest = (f"{story.size:,}", f"{story.now:,}", story.trend, began, last)
+        began = story.began or f"record {story.first_seq:,}"
+        last = story.last or f"record {story.last_seq:,}"
+        rest = (f"{story.records:,}", f"{story.now:,}", story.trend, began, last)
         rows.append(f'<tr><th scope="row">{linked}</th>{"".join(f"<td>{escape(c)}</td>" for c in rest)}</tr>')
     yield "<h2>All</h2>"
     yield (
@@ -220,9 +220,9 @@ def _table(several: Stories) -> Iterator[str]:
 
 
 def _section(story: Story, series: _Series, stories: Stories) -> str:
-    facts = [f"{story.size:,} records", f"{story.now:,} now, {story.before:,} before: {story.trend}"]
+    facts = [f"{story.records:,} records", f"{story.now:,} now, {story.before:,} before: {story.trend}"]
     times = {"began": story.began, "peak": story.peak, "last": story.last}
-    facts += [f"{name} {iso(at)}" for name, at in times.items() if at is not None]
+    facts += [f"{name} {at}" for name, at in times.items() if at is not None]
     if story.split_from is not None:
         facts.append(f"split from {story.split_from}")
     if story.merged_with:

@@ -175,7 +175,7 @@ class EngineStories:
 
     def in_full(self, story: Story) -> Story:
         """A story with some of its records, and what stands in the holes of a template."""
-        past = None if story.closed else self.engine.past({story.label})
+        past = None if story.ended else self.engine.past({story.label})
         holes = [] if past is None else past.holes.get(story.label, [])
         return msgspec.structs.replace(with_records(story, self._records.get(story.label, ())), holes=holes)
 
@@ -257,7 +257,7 @@ def stories(path: str | Path, *, closed: bool = False, stretch: float | None = N
     >>> path = Path(mkdtemp()) / "answers.jsonl"
     >>> answers = Engine().advance(["storm over the coast", "coast storm"]).assignments
     >>> written = path.write_bytes(msgspec.json.Encoder().encode_lines(answers))
-    >>> [(story.label, story.size) for story in stories(path)]
+    >>> [(story.label, story.records) for story in stories(path)]
     [(0, 2)]
     """
     source = source_of(path)

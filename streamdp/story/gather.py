@@ -14,7 +14,7 @@ from streamdp.ledger.samples import text_of_kept
 from streamdp.records import Assignment, ClusterSummary, Event, Kind
 from streamdp.settings import Settings
 from streamdp.story.clock import NOTHING, Clock, Figures
-from streamdp.story.story import Story, StoryRecord, trend_of
+from streamdp.story.story import Story, StoryRecord, times_of, trend_of
 from streamdp.story.titles import short, unique
 from streamdp.story.words import KEYWORDS
 
@@ -95,16 +95,14 @@ def _story(
         label=label,
         title=title,
         keywords=words,
-        size=cluster.size,
-        began=cluster.first_time,
-        peak=peak,
-        last=cluster.last_time,
+        records=cluster.size,
+        **times_of(cluster.first_time, peak, cluster.last_time),
         first_seq=cluster.first_seq,
         last_seq=cluster.last_seq,
         now=figures.now,
         before=figures.before,
         trend=trend_of(figures.now, figures.before, began_now=began > clock.time - clock.stretch),
-        closed=closed,
+        ended=closed,
         template=isinstance(cluster.template, str),
         split_from=related.split_from.get(label),
         merged_with=related.merged_with.get(label, []),

@@ -8,8 +8,8 @@ from typing import Any, Literal
 Sort = Literal["size", "growing", "new", "last"]
 
 ORDERS: dict[Sort, Callable[[Any], Any]] = {
-    "size": lambda s: (-s.size, s.label),
-    "growing": lambda s: (-s.growth, -s.size, s.label),
+    "size": lambda s: (-s.records, s.label),
+    "growing": lambda s: (-s.growth, -s.records, s.label),
     "new": lambda s: (-s.first_seq, -s.label),
     "last": lambda s: (-s.last_seq, s.label),
 }

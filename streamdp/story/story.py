@@ -24,25 +24,33 @@ Trend = Literal["new", "growing", "steady", "fading", "silent"]
 class StoryRecord(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     """A record of a story. ``text`` is "" where it is not known; ``probability`` is that of its label.
 
+    ``when`` is its event time in ISO 8601, ``time`` the same in seconds; both are None where it has none.
     ``keep`` are its kept fields, as far as they are known.
     """
 
     seq: int
     id: str | int | None = None
+    when: str | None = None
     time: float | None = None
     text: str = ""
     probability: float | None = None
     revision: int = 0
     keep: dict[str, Any] = {}
 
+    def __post_init__(self) -> None:
+        if self.when is None and self.time is not None:
+            msgspec.structs.force_setattr(self, "when", iso(self.time))
+
 
 class Story(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     """A cluster, or a template, for people.
 
-    Times are event times in seconds, None where records have none. ``now`` and ``before`` count its records
-    in the latest stretch of the stream's time and in the one before, ``peak`` is the beginning of its busiest
-    stretch; both know what the source of the stories remembers. ``surest`` and ``unsure`` are a few records
-    by the probability of their label; ``samples`` are the first, the most typical and the latest record.
+    ``records`` counts them. ``began``, ``peak`` and ``last`` are event times in ISO 8601, and ``began_time``,
+    ``peak_time`` and ``last_time`` the same in seconds; None where records have none. ``now`` and ``before``
+    count its records in the latest stretch of the stream's time and in the one before, ``peak`` is the
+    beginning of its busiest stretch; both know what the source of the stories remembers. ``surest`` and
+    ``unsure`` are a few records by the probability of their label; ``samples`` are the first, the most
+    typical and the latest record.
     ``confused_with`` are labels that its records had at first, with how many. ``theme`` is the number of its
     theme where :meth:`Stories.themed` has looked for themes. ``holes`` are
     what stands in the holes of a template.
@@ -51,16 +59,19 @@ class Story(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     label: int
     title: str
     keywords: list[str]
-    size: int
-    began: float | None
-    peak: float | None
-    last: float | None
+    records: int
+    began: str | None
+    peak: str | None
+    last: str | None
+    began_time: float | None
+    peak_time: float | None
+    last_time: float | None
     first_seq: int
     last_seq: int
     now: int
     before: int
     trend: Trend
-    closed: bool = False
+    ended: bool = False
     template: bool = False
     split_from: int | None = None
     merged_with: list[int] = []
@@ -149,6 +160,14 @@ def iso(time: float | None) -> str:
     from datetime import UTC, datetime
 
     return datetime.fromtimestamp(math.floor(time), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def times_of(began: float | None, peak: float | None, last: float | None) -> dict[str, Any]:
+    """The times of a story, for people and for programs."""
+    times = {"began": began, "peak": peak, "last": last}
+    return {name: iso(time) or None for name, time in times.items()} | {
+        f"{name}_time": time for name, time in times.items()
+    }
 
 
 COLUMNS = ("story", "title", "records", "began", "last", "now", "trend", "keywords")
@@ -319,9 +338,9 @@ class Stories(list[Story]):
             yield (
                 str(story.label),
                 printable(story.title),
-                f"{story.size:,}",
-                iso(story.began) or f"record {story.first_seq:,}",
-                iso(story.last) or f"record {story.last_seq:,}",
+                f"{story.records:,}",
+                story.began or f"record {story.first_seq:,}",
+                story.last or f"record {story.last_seq:,}",
                 f"{story.now:,}",
                 story.trend,
                 printable(" ".join(story.keywords)),
@@ -339,14 +358,14 @@ def _theme(stories: list[Story], number: int) -> Theme:
     own = sorted(stories, key=ORDERS["size"])
     words = Counter[str]()
     for story in own:
-        words.update(dict.fromkeys(story.keywords, story.size))
+        words.update(dict.fromkeys(story.keywords, story.records))
     now, before = sum(story.now for story in own), sum(story.before for story in own)
     return Theme(
         theme=number,
         title=own[0].title,
         keywords=[word for word, _ in words.most_common(KEYWORDS)],
         stories=[story.label for story in own],
-        records=sum(story.size for story in own),
+        records=sum(story.records for story in own),
         now=now,
         before=before,
         trend=trend_of(now, before, began_now=all(story.trend == "new" for story in own if story.now)),
@@ -355,15 +374,13 @@ def _theme(stories: list[Story], number: int) -> Theme:
 
 def _united(stories: list[Story], theme: Theme) -> CoarseStory:
     """The stories of a theme as one."""
-    times = [time for story in stories for time in (story.began, story.last) if time is not None]
+    times = [time for story in stories for time in (story.began_time, story.last_time) if time is not None]
     return CoarseStory(
         label=theme.theme,
         title=theme.title,
         keywords=theme.keywords,
-        size=theme.records,
-        began=min(times, default=None),
-        peak=None,
-        last=max(times, default=None),
+        records=theme.records,
+        **times_of(min(times, default=None), None, max(times, default=None)),
         first_seq=min(story.first_seq for story in stories),
         last_seq=max(story.last_seq for story in stories),
         now=theme.now,
@@ -378,14 +395,14 @@ def row_of(story: Story) -> dict[str, Any]:
     return {
         "story": story.label,
         "title": story.title,
-        "records": story.size,
-        "began": iso(story.began),
-        "peak": iso(story.peak),
-        "last": iso(story.last),
+        "records": story.records,
+        "began": story.began,
+        "peak": story.peak,
+        "last": story.last,
         "now": story.now,
         "before": story.before,
         "trend": story.trend,
-        "closed": story.closed,
+        "ended": story.ended,
         "keywords": " ".join(story.keywords),
         "split_from": story.split_from,
         "merged_with": " ".join(map(str, story.merged_with)),

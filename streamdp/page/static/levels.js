@@ -104,7 +104,7 @@ export class Levels {
     const rows = told.changes.filter(has);
     const said = (moment) => (told.dated ? full(moment) : `no. ${count(moment)}`);
     say($("found"), count(rows.length));
-    say($("lacking"), `${rows.length ? "" : "Nothing that chance does not explain. "}${said(told.since)} to ${said(told.end)}, compared with ${said(told.begin)} to ${said(told.until)}.`);
+    say($("lacking"), `${rows.length ? "" : "Nothing that chance does not explain. "}${said(told.since_time)} to ${said(told.end_time)}, compared with ${said(told.begin_time)} to ${said(told.until_time)}.`);
     this.fill(["What", "Before", "After", "Surprise"], rows.slice(0, this.most).map((change) => {
       const title = change.kind === "gone" ? el("strong", {}, change.title) : el("button", { type: "button", class: "open", onclick: () => this.open(change.label) }, change.title);
       return [
