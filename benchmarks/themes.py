@@ -181,7 +181,7 @@ def kept(corpus: list[Document]) -> float:
     for start in range(0, len(records), CHUNK):
         engine.advance(records[start : start + CHUNK])
         found = engine.stories(records=False).themed(THEMES)
-        looks.append({story.label: (story.size, story.theme) for story in found})
+        looks.append({story.label: (story.records, story.theme) for story in found})
     same = total = 0
     for before, after in pairwise(looks):
         for label in before.keys() & after.keys():

@@ -68,7 +68,7 @@ def run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 def test_titles_samples_and_texts_are_headlines(run: Path, where: str) -> None:
     source, given = source_of(run / where), records()
     found = source.stories()
-    assert {story.title for story in found if story.size > 1} <= HEADLINES
+    assert {story.title for story in found if story.records > 1} <= HEADLINES
     assert all(set(story.samples) <= HEADLINES for story in found)
     assert all(found[0].samples) or where == "news.db"
     seen = [record for _, record in source.records([story.label for story in found])]

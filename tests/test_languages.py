@@ -78,7 +78,7 @@ def test_all_that_is_told_of_embedded_texts_knows_what_they_mean() -> None:
     engine = Engine(Settings(embed="test_languages:meaning"))
     engine.advance(texts)
     stories, labels = engine.stories(), np.array(engine.lately()[0])
-    large = [story for story in stories if story.size > 20]
+    large = [story for story in stories if story.records > 20]
     assert all(story.title in texts for story in large)
     assert all(set(story.keywords) <= set(TABLE) for story in large)
     assert sum(bool(story.keywords) for story in large) > len(large) / 2

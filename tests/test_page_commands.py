@@ -80,7 +80,7 @@ def test_a_state_that_nobody_runs(learned: Path, tmp_path: Path) -> None:
     assert status["records"] == 3000
     clusters = get(f"{url}api/clusters?limit=500")
     shown = succeed(tmp_path, "stories", str(learned / "state"), "--json").splitlines()
-    told = {story["label"]: (story["size"], story["now"]) for story in map(json.loads, shown)}
+    told = {story["label"]: (story["records"], story["now"]) for story in map(json.loads, shown)}
     assert {c["cluster"]: (c["size"], c["now"]) for c in clusters["clusters"]} == told
     label = clusters["clusters"][0]["cluster"]
     assert get(f"{url}api/clusters/{label}")["against_base"]

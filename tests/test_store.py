@@ -105,15 +105,15 @@ def test_views_and_stories_of_a_store(quiet: Path) -> None:
     state = streamdp.stories(quiet / "st")
     assert {story.label for story in live} == {story.label for story in state}
     assert {story.label for story in live} <= labels
-    sizes = {story.label: story.size for story in state}
-    assert {story.label: story.size for story in live} == sizes
+    sizes = {story.label: story.records for story in state}
+    assert {story.label: story.records for story in live} == sizes
     by_label = {story.label: story for story in state}
     for story in live:
         other = by_label[story.label]
         own = f"SELECT min(time), max(time), count(*) FROM records WHERE label = {story.label}"
-        assert rows(quiet / "news.db", own) == [(story.began, story.last, story.size)]
+        assert rows(quiet / "news.db", own) == [(story.began_time, story.last_time, story.records)]
         assert story.now == other.now
-        assert story.size == 1 or story.title == other.title
+        assert story.records == 1 or story.title == other.title
     shown = rows(quiet / "news.db", "SELECT label, records, began, last_day FROM story_now")
     assert {row[:2] for row in shown} == {*sizes.items()}
     assert all(row[2].endswith("Z") for row in shown)
@@ -315,7 +315,7 @@ def test_a_reader_elsewhere_leaves_a_store_whole_that_is_read_and_written_here(t
         for seq in range(3):
             sink.write(Answers([assignment(seq)], [], []))
             sink.flush(sync=False)
-            assert sum(story.size for story in streamdp.stories(path)) == seq + 1
+            assert sum(story.records for story in streamdp.stories(path)) == seq + 1
             done = subprocess.run([sys.executable, "-c", command], capture_output=True, text=True)
             seen.append(done.stdout)
     finally:
@@ -330,7 +330,7 @@ def test_stories_of_which_the_first_records_have_no_time(tmp_path: Path) -> None
     sink.write(Answers([*timeless, *answers[10:]], [], []))
     sink.close()
     (story,) = streamdp.stories(tmp_path / "a.db", stretch=100.0)
-    assert (story.size, story.began, story.now, story.before) == (1020, 10.0, 100, 100)
+    assert (story.records, story.began_time, story.now, story.before) == (1020, 10.0, 100, 100)
 
 
 def test_a_store_behind_its_state_is_refused(tmp_path: Path) -> None:
@@ -396,7 +396,7 @@ def test_a_store_of_an_earlier_version_is_read_and_not_written(tmp_path: Path) -
     path = tmp_path / "a.db"
     path.write_bytes(gzip.decompress((GOLDEN / "store-1.db.gz").read_bytes()))
     assert rows(path, "PRAGMA user_version") == [(1,)]
-    assert [story.size for story in streamdp.stories(path)] == [6]
+    assert [story.records for story in streamdp.stories(path)] == [6]
     with pytest.raises(SinkError, match=r"has schema 1; .* begin anew"):
         StoreSink(str(path), {"path": str(path), "marks": 0, "waiting": []})
 

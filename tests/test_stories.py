@@ -211,17 +211,17 @@ def stored(told: Path) -> Path:
 @pytest.mark.parametrize("path", ["st", "all.db"])
 def test_a_search_finds_stories_that_ended(stored: Path, path: str) -> None:
     ended = rows(succeed(stored, "stories", path, "--search", "coast storm", "--csv"))
-    assert [row["closed"] for row in ended] == ["True"]
+    assert [row["ended"] for row in ended] == ["True"]
     assert "ended" in succeed(stored, "stories", path, "--search", "coast storm").decode()
     live = rows(succeed(stored, "stories", path, "--search", "striker", "--csv"))
-    assert [row["closed"] for row in live] == ["False"]
+    assert [row["ended"] for row in live] == ["False"]
 
 
 @pytest.mark.parametrize("path", ["st", "all.db"])
 def test_all_stories_are_shown_latest_activity_first(stored: Path, path: str) -> None:
     found = rows(succeed(stored, "stories", path, "--all", "--csv"))
     assert [row["last"] for row in found] == sorted((row["last"] for row in found), reverse=True)
-    assert {row["closed"] for row in found} == {"True", "False"}
+    assert {row["ended"] for row in found} == {"True", "False"}
     alone = [rows(succeed(stored, "stories", path, "--csv", *more)) for more in ((), ("--closed",))]
     assert sorted(row["story"] for row in found) == sorted(row["story"] for each in alone for row in each)
     assert "live and ended stories" in succeed(stored, "stories", path, "--all").decode()
@@ -246,7 +246,7 @@ def test_began_peak_and_last_are_in_order(records: list[tuple[str, int]], stretc
     engine.advance(given)
     engine.finish()
     for story in engine.stories(stretch=stretch):
-        assert story.began is not None
-        assert story.peak is not None
-        assert story.last is not None
-        assert story.began <= story.peak <= story.last
+        assert story.began_time is not None
+        assert story.peak_time is not None
+        assert story.last_time is not None
+        assert story.began_time <= story.peak_time <= story.last_time

@@ -281,7 +281,9 @@ def test_a_title_is_near_in_words_and_in_meaning() -> None:
         engine = Engine(settings)
         records = zip(words, vectors.tolist(), strict=True)
         engine.advance([{"text": f"{two} w{i}", "vector": v} for i, (two, v) in enumerate(records)])
-        (titles[near],) = (s.title for s in engine.stories() if s.title.startswith("storm") and s.size > 200)
+        (titles[near],) = (
+            s.title for s in engine.stories() if s.title.startswith("storm") and s.records > 200
+        )
     assert titles[True] == "storm coast w510" != titles[False]
 
 
@@ -289,7 +291,7 @@ def test_stories_say_what_there_is() -> None:
     engine = Engine(with_events=True)
     engine.advance(generated(2600))
     stories = engine.stories()
-    assert [s.size for s in stories] == sorted((s.size for s in stories), reverse=True)
+    assert [s.records for s in stories] == sorted((s.records for s in stories), reverse=True)
     assert len({s.title for s in stories}) == len(stories)
     assert stories.records == 2600
     first = stories[0]
@@ -307,7 +309,7 @@ def test_stories_say_what_there_is() -> None:
     assert stories[:2].clock == stories.clock
     row = stories.rows()[0]
     assert row["began"].endswith("Z")
-    assert row["records"] == first.size
+    assert row["records"] == first.records
 
 
 @pytest.mark.parametrize(
@@ -349,7 +351,7 @@ def test_templates_are_titles_of_log_lines() -> None:
     stories = engine.stories()
     assert stories.noun == "template"
     assert stories.counted(2) == "2 templates"
-    assert [s.title for s in stories] == [s.title for s in sorted(stories, key=lambda s: -s.size)]
+    assert [s.title for s in stories] == [s.title for s in sorted(stories, key=lambda s: -s.records)]
     assert all(s.template for s in stories)
 
 

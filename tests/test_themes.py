@@ -35,7 +35,7 @@ from streamdp.likelihoods import (
 )
 from streamdp.likelihoods.vectors import add_entry
 from streamdp.story.statistics import Statistics
-from streamdp.story.story import Stories, Story, Theme
+from streamdp.story.story import Stories, Story, Theme, times_of
 from streamdp.story.themes import themes_of
 from streamdp.story.tree import Tree, tree_of
 from streamdp.story.words import Bag
@@ -235,7 +235,7 @@ def test_themes_unite_stories_of_one_topic(engine: Engine) -> None:
     assert [theme.records for theme in themed.themes] == sorted(
         (theme.records for theme in themed.themes), reverse=True
     )
-    assert sum(theme.records for theme in themed.themes) == sum(story.size for story in stories)
+    assert sum(theme.records for theme in themed.themes) == sum(story.records for story in stories)
     for theme in themed.themes:
         own = [story for story in themed if story.theme == theme.theme]
         assert [story.label for story in own] == theme.stories
@@ -320,13 +320,14 @@ def test_a_coarser_cut_is_printed_as_stories_and_said_to_be_asked_for(told: Path
     assert sorted(label for each in found for label in each["stories"]) == sorted(fine)
     for each in found:
         own = [fine[label] for label in each["stories"]]
-        assert own[0].size == max(story.size for story in own)
+        assert own[0].records == max(story.records for story in own)
         assert (each["label"], each["title"]) == (own[0].label, own[0].title)
-        assert each["size"] == sum(story.size for story in own)
-        assert (each["began"], each["last"]) == (min(s.began for s in own), max(s.last for s in own))  # type: ignore[type-var]
+        assert each["records"] == sum(story.records for story in own)
+        assert each["began_time"] == min(s.began_time for s in own)  # type: ignore[type-var]
+        assert each["last_time"] == max(s.last_time for s in own)  # type: ignore[type-var]
         assert each["first_seq"] == min(story.first_seq for story in own)
         assert each["peak"] is None
-    assert [each["size"] for each in found] == sorted((each["size"] for each in found), reverse=True)
+    assert [each["records"] for each in found] == sorted((each["records"] for each in found), reverse=True)
     themes = streamdp.stories(told / "st").themed(3)
     assert [theme.stories for theme in themes.themes] == [each["stories"] for each in found]
     assert [story.labels for story in themes.united()] == [each["stories"] for each in found]
@@ -386,8 +387,8 @@ def test_a_report_shows_themes_where_they_are_asked_for(told: Path, monkeypatch:
 def test_a_theme_is_called_by_its_largest_story() -> None:
     def story(label: int, size: int, now: int) -> Story:
         return Story(
-            label=label, title=f"t{label}", keywords=["w", f"k{label}"], size=size, began=0.0, peak=None,
-            last=1.0, first_seq=0, last_seq=9, now=now, before=2, trend="steady",
+            label=label, title=f"t{label}", keywords=["w", f"k{label}"], records=size,
+            **times_of(0.0, None, 1.0), first_seq=0, last_seq=9, now=now, before=2, trend="steady",
         )  # fmt: skip
 
     family = HierarchicalPitmanYor()
@@ -445,7 +446,7 @@ def test_a_stream_keeps_its_themes_in_its_state() -> None:
     for begin in range(0, 6000, 1024):
         engine.advance(records[begin : begin + 1024])
         found = engine.stories(records=False).themed(6)
-        looks.append({s.label: (s.size, s.theme) for s in found if s.theme is not None})
+        looks.append({s.label: (s.records, s.theme) for s in found if s.theme is not None})
     assert kept(looks) >= 0.9
     again = Engine.loads(engine.dumps(), engine.settings)
     assert again.stories(records=False).themed(6).theme_numbers == found.theme_numbers

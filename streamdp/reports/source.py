@@ -70,13 +70,17 @@ def open_state(
 
 def opened(
     state: str | Path, classes: Classes | None = None, warn: Callable[[str], None] = _log.warning
-) -> tuple[Header, Engine, list[Assignment]]:
+) -> tuple[Header, Engine, dict[int, Assignment]]:
     """The same for those who only look: of a run that has ended, with what its last look changed.
 
-    All that shows a state opens it here, so that all show the same.
+    All that shows a state opens it here, so that all show the same. The third is the answers to the latest
+    records, by number.
     """
     header, engine = open_state(state, classes, warn)
-    return header, engine, engine.finish().assignments if header.ended else []
+    known = {answer.seq: answer for answer in engine.open_answers()}
+    if header.ended:
+        known |= {answer.seq: answer for answer in engine.finish().assignments}
+    return header, engine, known
 
 
 def catch_up(engine: Engine, folder: str | Path) -> CorrectionsFile:
@@ -202,8 +206,7 @@ class StateStories(EngineStories):
     """Stories of a state; of a run that has ended, with the clusters that its last look left."""
 
     def __init__(self, state: str | Path) -> None:
-        _, engine, last = opened(state)
-        super().__init__(engine, {answer.seq: answer for answer in (*engine.open_answers(), *last)})
+        super().__init__(*opened(state)[1:])
 
 
 class StorySource(Protocol):

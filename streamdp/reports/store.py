@@ -52,6 +52,7 @@ class StoreStories:
             if version is None or version > VERSION:
                 self._store.close()
                 raise StoriesError(f"{path}: has tables of version {version}, not {VERSION}", Exit.CONFIG)
+            self._version = version
             (self._oldest,) = self._one(_OLDEST)
         self.lacking = _lacking(self._oldest)
 
@@ -117,6 +118,8 @@ class StoreStories:
 
     def _muted(self) -> set[int]:
         """Stories that somebody has muted, and nobody has lifted that since."""
+        if self._version < 2:  # which has no such table
+            return set()
         query = "SELECT number, what, stories, undone FROM corrections WHERE refused IS NULL"
         made = self._store.execute(query).fetchall()
         lifted = {undone for *_, undone in made if undone is not None}
