@@ -196,7 +196,7 @@ def test_the_table_says_what_the_engine_says(run: tuple[Engine, View]) -> None:
     assert told["live"] == told["found"] == len(expected)
     assert view.status["larger"] == sum(c.size > 3 for c in expected) < told["live"]
     rows = {row["cluster"]: row for row in told["clusters"]}
-    assert {s.label: (s.size, s.now, s.before) for s in stories} == {
+    assert {s.label: (s.records, s.now, s.before) for s in stories} == {
         label: (row["size"], row["now"], row["before"]) for label, row in rows.items()
     }
     assert view.status["stretch"] == stories.clock.words
@@ -259,7 +259,7 @@ def test_a_page_of_a_state_shows_what_the_state_remembers(run: tuple[Engine, Vie
     assert len(first["records"]) == 40
     assert all(record["text"] for record in first["records"])
     rows = {row["cluster"]: row for row in view.clusters("", "now", True, 0, 500)["clusters"]}
-    told = {s.label: (s.now, s.title) for s in before.stories(records=False) if s.size > 1}
+    told = {s.label: (s.now, s.title) for s in before.stories(records=False) if s.records > 1}
     assert told.items() <= {label: (row["now"], row["name"]) for label, row in rows.items()}.items()
 
 

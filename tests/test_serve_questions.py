@@ -201,12 +201,13 @@ def test_whatever_is_asked_while_records_come_is_answered(tmp_path: Path, second
     assert found == (sums[0][200], sums[0][200])
 
 
-def test_stories_are_gathered_again_only_where_the_store_was_written(
+def test_stories_that_ended_are_gathered_again_only_where_the_store_was_written(
     served: Served, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path, gathered = str(tmp_path / "copy.db"), list[bool]()
     with sqlite3.connect(served.folder / "news.db") as store, sqlite3.connect(path) as copy:
         store.backup(copy)
+        copy.execute("UPDATE stories SET ended = 'closed'")
     of_store = StoreStories.stories
 
     def gather(self: StoreStories, *, closed: bool = False, stretch: float | None = None) -> Any:
@@ -214,23 +215,16 @@ def test_stories_are_gathered_again_only_where_the_store_was_written(
         return of_store(self, closed=closed, stretch=stretch)
 
     monkeypatch.setattr(StoreStories, "stories", gather)
-    fresh = live.FreshStories(path)
+    stories = live.LiveStories(path)
 
     def titles() -> list[str]:
-        return [story.title for story in fresh.stories()]
+        return [story.title for story in stories.stories(closed=True)]
 
-    def write(title: str) -> None:
+    for title in ("first", "second"):
         with sqlite3.connect(path) as store:
             store.execute("UPDATE stories SET title = ?", (title,))
-
-    for seconds in (0.0, 3600.0):
-        monkeypatch.setattr(live, "FRESH", seconds)
-        monkeypatch.setattr(live, "SHARE", 0.0)
-        write(f"written {seconds}")
-        assert titles()[0] == titles()[0] == f"written {seconds} (parliament)"
-    assert gathered == [False] * 2
-    write("too early")
-    assert titles()[0] == "written 3600.0 (parliament)"
+        assert titles()[0] == titles()[0] == title
+    assert gathered == [True] * 2
 
 
 ANY = (

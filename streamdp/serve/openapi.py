@@ -130,6 +130,7 @@ def _shape(what: What) -> dict[str, Any]:
     nothing, some, number = {"type": "null"}, {"minItems": 1}, {"type": "integer", "minimum": 1}
     own: dict[str, Any] = dict.fromkeys(("title", "hole", "value", "undone"), nothing)
     own |= {"what": {"const": what}, "stories": {"minItems": least, "maxItems": most, "uniqueItems": True}}
+    own["who"] = {"pattern": r"^[\w ]{0,120}$"}
     own |= {name: {"maxItems": records // 2} for name in ("ids", "seqs")}
     needed = ["what", *(["stories"] if least else [])]
     if what == "rename":
