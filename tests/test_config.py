@@ -324,7 +324,7 @@ main()
     assert done.stderr == (
         "streamdp: flag --bream: is called --beam now; the old name goes with the next release\n"
     )
-    shown = subprocess.run([*run, "config", "--help"], env=environment(), capture_output=True, text=True)
+    shown = subprocess.run([*run, "config", "--help-all"], env=environment(), capture_output=True, text=True)
     assert "--beam" in shown.stdout
     assert "--bream" not in shown.stdout
 

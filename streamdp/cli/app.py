@@ -51,6 +51,7 @@ Lines = Annotated[
         help="lines on stderr: plain, dated (with time and level) or json",
         callback=_log_format,
         is_eager=True,
+        hidden=True,
     ),
 ]
 
@@ -72,7 +73,7 @@ def _options(
         typer.echo(context.get_help(), nl=False)
 
 
-@app.command()
+@app.command(epilog="Example: streamdp consume news.csv --text-field title --store news.db --page 8080")
 @with_options
 def consume(
     input: Input,
@@ -94,7 +95,7 @@ def consume(
     return consume(settings, written, input, outputs, serving, alerting)
 
 
-@app.command()
+@app.command(epilog="Example: streamdp serve --port 8080 --state st --store news.db")
 @with_options
 def serve(
     outputs: Outputs,
@@ -111,7 +112,7 @@ def serve(
     return serve(settings, written, outputs, service, alerting)
 
 
-@app.command()
+@app.command(epilog="Example: streamdp mcp news.db")
 def mcp(
     where: Annotated[
         str,
@@ -134,7 +135,7 @@ def mcp(
     serve_programs(where, token, corrects=allow_corrections)
 
 
-@app.command()
+@app.command(epilog="Example: streamdp demo --page")
 @with_options
 def demo(
     settings: Settings,
@@ -150,7 +151,7 @@ def demo(
     demo(settings, records, Serving(page=page_port if page else None, page_linger=True))
 
 
-@app.command()
+@app.command(epilog="Example: streamdp spark --folder tickets --key tenant --checkpoint cp --output answers")
 @with_options
 def spark(settings: Settings, job: SparkJob) -> None:
     """Cluster each key of a topic or a folder by an engine of its own, or all in shards (docs/spark.md)."""
@@ -159,7 +160,7 @@ def spark(settings: Settings, job: SparkJob) -> None:
     run(settings, job)
 
 
-@app.command()
+@app.command(epilog="Example: streamdp fit news.csv --text-field title --budget 1m --output answers.jsonl")
 @with_options
 def fit(
     settings: Settings,
@@ -174,7 +175,7 @@ def fit(
     run_fit(settings, file, search, results)
 
 
-@app.command()
+@app.command(epilog="Example: streamdp refine st --into better")
 @with_options
 def refine(state: State, options: RefineOptions, classes: Classes) -> None:
     """Go back over the records that a snapshot holds; print those whose cluster changes."""
@@ -183,7 +184,7 @@ def refine(state: State, options: RefineOptions, classes: Classes) -> None:
     run_refine(state, options, classes)
 
 
-@app.command()
+@app.command(epilog="Example: streamdp warm --format log")
 @with_options
 def warm(
     settings: Settings,
@@ -195,7 +196,7 @@ def warm(
     run(settings, offline=offline)
 
 
-@app.command()
+@app.command(epilog="Example: streamdp embed wordllama")
 def embed(
     model: Annotated[
         str | None,
@@ -208,7 +209,7 @@ def embed(
     show_embeddings(model)
 
 
-@app.command()
+@app.command(epilog="Example: streamdp check news.csv --text-field title")
 @with_options
 def check(
     settings: Settings,
@@ -222,7 +223,7 @@ def check(
     return check(settings, file)
 
 
-@app.command()
+@app.command(epilog="Example: streamdp config --format log")
 @with_options
 def config(settings: Settings) -> None:
     """Print the settings in force as a commented streamdp.toml, and what is automatic in them."""
@@ -231,7 +232,7 @@ def config(settings: Settings) -> None:
     config(settings)
 
 
-@app.command()
+@app.command(epilog="Example: streamdp show st --watch")
 @with_options
 def show(
     state: State,
@@ -250,7 +251,7 @@ def show(
     show(state, classes, as_json=json, top=top, sort=sort, watch=watch, closed=closed)
 
 
-@app.command()
+@app.command(epilog="Example: streamdp correct st merge 12 57")
 @with_options
 def correct(
     state: Annotated[str, typer.Argument(help="state folder", metavar="STATE")],
@@ -276,7 +277,7 @@ def correct(
     correct(state, what, given or [], seq or [], who, classes)
 
 
-@app.command()
+@app.command(epilog="Example: streamdp erase st news.db answers.jsonl --where user=4711")
 @with_options
 def erase(
     paths: Annotated[
@@ -299,7 +300,7 @@ def erase(
     return erase(paths, wanted(id or [], seq or [], ids, where or []), classes)
 
 
-@app.command()
+@app.command(epilog="Example: streamdp stories news.db --growing --since 6h")
 @with_options
 def stories(
     options: StoriesOptions,
@@ -311,7 +312,7 @@ def stories(
     stories(path, options)
 
 
-@app.command()
+@app.command(epilog="Example: streamdp diff st --since 6h")
 def diff(
     state: State,
     since: Annotated[
@@ -330,7 +331,7 @@ def diff(
     diff(state, since, since_state, every=every, as_json=json)
 
 
-@app.command()
+@app.command(epilog="Example: streamdp mark st deploy")
 def mark(
     state: State,
     name: Annotated[str, typer.Argument(help="a name for this moment, as deploy", metavar="NAME")],
@@ -345,7 +346,7 @@ def mark(
     mark(state, name, time)
 
 
-@app.command()
+@app.command(epilog="Example: streamdp report news.db")
 def report(
     path: StoriesOf,
     output: Annotated[str, typer.Option(help="file of the report")] = "report.html",
@@ -361,7 +362,7 @@ def report(
     report(path, output, title, overwrite=overwrite, themes=themes)
 
 
-@app.command()
+@app.command(epilog="Example: streamdp page st --port 8080")
 @with_options
 def page(
     state: State,
@@ -377,7 +378,7 @@ def page(
     serve_state(state, serving, classes)
 
 
-@app.command()
+@app.command(epilog="Example: streamdp plot st --output pictures")
 @with_options
 def plot(
     source: Annotated[
@@ -401,7 +402,7 @@ def plot(
     plot(source, events, state, output, classes, overwrite=overwrite)
 
 
-@app.command()
+@app.command(epilog="Example: streamdp score answers.jsonl --truth news.jsonl")
 def score(
     assignments: Annotated[str, typer.Argument(help="output of streamdp consume", metavar="ASSIGNMENTS")],
     truth: Annotated[str, typer.Option(help="JSON lines that hold the true cluster of each record")],

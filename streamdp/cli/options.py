@@ -26,7 +26,21 @@ from streamdp.story.orders import Sort
 Config = Annotated[
     str | None, typer.Option(help="settings file (default: streamdp.toml where there is one)", metavar="PATH")
 ]
-_about = option()
+
+
+def _show_all(context: typer.Context, wanted: bool) -> None:
+    """Print the help of a command with every option that has a text."""
+    if wanted:
+        for each in context.command.params:
+            each.hidden = not getattr(each, "help", None)  # type: ignore[attr-defined]
+        typer.echo(context.get_help(), nl=False)
+        raise typer.Exit
+
+
+HelpAll = Annotated[
+    bool, typer.Option("--help-all", help="all options, in groups", callback=_show_all, is_eager=True)
+]
+_about, _search = option(common=True), option("search")
 Positive = Annotated[int, Meta(ge=1)]
 Budget = Annotated[str, _about("when to stop: 30s, 10m, 1h, or a number of rounds")]
 Chains = Annotated[Annotated[int, Meta(ge=1, le=64)], _about("chains side by side")]
@@ -43,13 +57,13 @@ class FitOptions(msgspec.Struct, frozen=True, kw_only=True):
         Estimate, _about("best: the most probable clustering met; vi, binder: of all draws")
     ] = "best"
     hyper: Annotated[bool, _about("draw the hyperparameters that are automatic")] = True
-    queue: Annotated[Annotated[int, Meta(ge=0)], _about("states that astar keeps, 0 for all")] = 100
+    queue: Annotated[Annotated[int, Meta(ge=0)], _search("states that astar keeps, 0 for all")] = 100
     look_ahead: Annotated[
-        str, _about("astar's score: trivial, admissible, replica, predictive or inadmissible")
+        str, _search("astar's score: trivial, admissible, replica, predictive or inadmissible")
     ] = "inadmissible"
-    order: Annotated[str, _about("astar's order: given, random, ascending or descending")] = "given"
+    order: Annotated[str, _search("astar's order: given, random, ascending or descending")] = "given"
     distances: Annotated[
-        str | None, _about("D.npy: row i holds the distances of record i from earlier ones")
+        str | None, _search("D.npy: row i holds the distances of record i from earlier ones")
     ] = None
     plot: Annotated[
         str | None, _about("draw PREFIX-trace.png, -sizes.png and -similarity.png", metavar="PREFIX")
@@ -231,7 +245,8 @@ def with_options(command: Callable[..., int | None]) -> Callable[..., int | None
     """Turn the parameters of a command that are structs into flags, one for each field.
 
     The command receives the structs, loaded and checked. ``written``, where it takes that, are the names of
-    the options that the user has written. With settings come ``--config`` and the environment.
+    the options that the user has written. With settings come ``--config`` and the environment, and a help
+    that shows the common options alone.
     """
     parameters = inspect.signature(command, eval_str=True).parameters
     kinds: dict[str, type[msgspec.Struct]] = {
@@ -239,7 +254,8 @@ def with_options(command: Callable[..., int | None]) -> Callable[..., int | None
         for name, each in parameters.items()
         if isinstance(each.annotation, type) and issubclass(each.annotation, msgspec.Struct)
     }
-    given_by = [each for kind in kinds.values() for each in _flags_of_all(kind)]
+    many = Settings in kinds.values()
+    given_by = [each for kind in kinds.values() for each in _flags_of_all(kind, many)]
     order = ["", *GROUPS]
     given_by.sort(key=lambda each: order.index(each[0].group))
     found = [each for each, _ in given_by]
@@ -247,8 +263,11 @@ def with_options(command: Callable[..., int | None]) -> Callable[..., int | None
     shown = [each for name, each in parameters.items() if name not in (*kinds, "written")]
     if any(kind in LAYERED for kind in kinds.values()):
         shown.append(_parameter("config", Config))
+    if many:
+        shown.append(_parameter("help_all", HelpAll))
 
     def run(**arguments: Any) -> int | None:
+        arguments.pop("help_all", None)
         given = {flag.name: arguments.pop(flag.name) for flag in flags}
         for each in found:
             if each.argument is not None and (argument := given.pop(_argument(each))) is not None:
@@ -276,12 +295,12 @@ def with_options(command: Callable[..., int | None]) -> Callable[..., int | None
 
 
 @cache
-def _flags_of_all(kind: type[msgspec.Struct]) -> list[tuple[Option, list[inspect.Parameter]]]:
+def _flags_of_all(kind: type[msgspec.Struct], many: bool) -> list[tuple[Option, list[inspect.Parameter]]]:
     """Every option that a struct declares, and its flags: several commands have the same."""
-    return [(each, _flags_of(each)) for each in options_of(kind)]
+    return [(each, _flags_of(each, hidden=many and not each.common)) for each in options_of(kind)]
 
 
-def _flags_of(each: Option) -> list[inspect.Parameter]:
+def _flags_of(each: Option, *, hidden: bool) -> list[inspect.Parameter]:
     """The flag of an option, its old names, and the argument that may stand in its place."""
     required = each.default is msgspec.NODEFAULT
     kind, bounds = _plain(each.type)
@@ -293,6 +312,7 @@ def _flags_of(each: Option) -> list[inspect.Parameter]:
         f"{each.flag}/--no-{each.flag.removeprefix('--')}" if switch else each.flag,
         help=f"{each.description}; {each.allowed}" if valued else each.description,
         rich_help_panel=GROUPS.get(each.group),
+        hidden=hidden,
         show_default=False if required else _default(each),
         metavar="VALUE" if valued else each.metavar,
         **bounds,

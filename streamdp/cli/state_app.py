@@ -14,7 +14,7 @@ state_app = typer.Typer(help="Look after a state: what it holds, whether it is s
 State = Annotated[str, typer.Argument(help="state folder or snapshot file", metavar="STATE")]
 
 
-@state_app.command("info")
+@state_app.command("info", epilog="Example: streamdp state info st")
 def state_info(
     state: State, json: Annotated[bool, typer.Option("--json", help="as one JSON object")] = False
 ) -> None:
@@ -24,7 +24,7 @@ def state_info(
     info(state, as_json=json)
 
 
-@state_app.command("verify")
+@state_app.command("verify", epilog="Example: streamdp state verify st")
 @with_options
 def state_verify(state: State, classes: Classes) -> int:
     """Load every snapshot, and say of each whether it is sound."""
@@ -33,7 +33,7 @@ def state_verify(state: State, classes: Classes) -> int:
     return verify(state, classes)
 
 
-@state_app.command("export")
+@state_app.command("export", epilog="Example: streamdp state export st --into tables --format csv")
 @with_options
 def state_export(
     state: State,

@@ -93,12 +93,13 @@ class Alerting(msgspec.Struct, frozen=True, kw_only=True):
     alert: Annotated[
         str | None,
         option("page")(
-            "address that is sent new, surging and silent stories as JSON ([[alert]] in the file says more)",
+            "address that is sent new, surging and silent stories as JSON (a table in the file says more)",
             metavar="URL",
             when={
                 "learns": "--alert is of a stream that learns: leave --frozen out",
                 "kept": "--alert needs --state FOLDER: what was not delivered yet waits there",
             },
+            common=True,
         ),
     ] = None
     tables: tuple[Alert, ...] = ()

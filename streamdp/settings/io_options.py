@@ -49,10 +49,13 @@ class Input(msgspec.Struct, frozen=True, kw_only=True):
         _input(
             "wait for a growing file, like tail -F",
             when={"file": "--follow is for files; a topic is followed unless --until end"},
+            common=True,
         ),
     ] = False
-    topic: Annotated[str | None, _kafka("Kafka topic to read instead of a file")] = None
-    bootstrap: Annotated[str | None, _kafka("Kafka brokers, host:port,... (default: localhost:9092)")] = None
+    topic: Annotated[str | None, _kafka("Kafka topic to read instead of a file", common=True)] = None
+    bootstrap: Annotated[
+        str | None, _kafka("Kafka brokers, host:port,... (default: localhost:9092)", common=True)
+    ] = None
     kafka_config: Annotated[
         str | None,
         _kafka(
@@ -99,7 +102,7 @@ class Input(msgspec.Struct, frozen=True, kw_only=True):
     ] = 10.0
     until: Annotated[
         Literal["never", "end"],
-        _kafka("end: stop after the records that the topic holds at the start", when=_TOPIC),
+        _kafka("end: stop after the records that the topic holds at the start", when=_TOPIC, common=True),
     ] = "never"
     scope: Annotated[
         Literal["topic", "partition"],
@@ -164,15 +167,18 @@ class Results(msgspec.Struct, frozen=True, kw_only=True):
         str,
         _output(
             "file for assignments, - for standard output (on a terminal, unless written: a table); "
-            "or the address of an installed sink"
+            "or the address of an installed sink",
+            common=True,
         ),
     ] = "-"
     rejects: Annotated[str | None, _output("file for refused records (default: next to the output)")] = None
-    overwrite: Annotated[bool, _output("replace existing files")] = False
+    overwrite: Annotated[bool, _output("replace existing files", common=True)] = False
     group_read: Annotated[
         bool, _output("let the group read what is written, and the state (else only the user may)")
     ] = False
-    state: Annotated[str | None, _state("folder for a snapshot that show, refine and consume read")] = None
+    state: Annotated[
+        str | None, _state("folder for a snapshot that stories, fit and consume read", common=True)
+    ] = None
 
 
 class Outputs(Results, frozen=True, kw_only=True):
@@ -186,13 +192,13 @@ class Outputs(Results, frozen=True, kw_only=True):
         _output("otel: templates of log lines also as attributes under the names that OpenTelemetry uses"),
     ] = "none"
     final_only: Annotated[bool, _output("write each record once, when its cluster is final")] = False
-    events: Annotated[str | None, _output("file for cluster events (default: none)")] = None
+    events: Annotated[str | None, _output("file for cluster events (default: none)", common=True)] = None
     finality: Annotated[str | None, _output("file for finality (default: among the assignments)")] = None
     rotate: Annotated[
         str | None, _output("begin new output files daily, or at a size such as 100M", metavar="daily|SIZE")
     ] = None
     new_output: Annotated[bool, _output("begin new files if those of the state were moved away")] = False
-    state: Annotated[str | None, _state("folder of snapshots; resumes from the newest")] = None
+    state: Annotated[str | None, _state("folder of snapshots; resumes from the newest", common=True)] = None
     start_from: Annotated[
         str | None, _state("snapshot or state folder to begin with, of fit, refine or another stream")
     ] = None
@@ -204,6 +210,7 @@ class Outputs(Results, frozen=True, kw_only=True):
                 "learns": "--store is for a stream that learns: leave --frozen out",
                 "one_stream": "--store holds one stream: run --partition N with a store of its own",
             },
+            common=True,
         ),
     ] = None
     store_days: Annotated[
@@ -268,7 +275,7 @@ PageToken = Annotated[
 
 
 PageCorrections = Annotated[
-    bool, _page("let whoever sees the page correct stories by hand (needs a --state)")
+    bool, _page("let whoever sees the page correct stories by hand (needs a --state)", common=True)
 ]
 
 
@@ -289,6 +296,7 @@ class Serving(msgspec.Struct, frozen=True, kw_only=True):
             "serve a live page at this port",
             metavar="PORT",
             when={"one_stream": "--page shows one stream: run --partition N with a page of its own"},
+            common=True,
         ),
     ] = None
     page_host: PageHost = LOCAL
@@ -297,7 +305,7 @@ class Serving(msgspec.Struct, frozen=True, kw_only=True):
     page_linger: Annotated[bool, _page("keep serving it when the input has ended, until Ctrl-C")] = False
     metrics_port: Annotated[
         Annotated[int, Meta(ge=0)] | None,
-        _page("serve /metrics, /livez and /readyz at this port", metavar="PORT"),
+        _page("serve /metrics, /livez and /readyz at this port", metavar="PORT", common=True),
     ] = None
     metrics_host: Annotated[str, _page("address to serve them at")] = LOCAL
 
@@ -308,13 +316,17 @@ _service = option("service")
 class Service(msgspec.Struct, frozen=True, kw_only=True):
     """Where a service is, to whom, and what it keeps: options of ``streamdp serve``."""
 
-    port: Annotated[Annotated[int, Meta(ge=0)], _service("port, 0 for any free one")] = 8080
-    host: Annotated[str, _service("address; any but this machine's own asks for a token or certificates")] = (
-        LOCAL
-    )
+    port: Annotated[Annotated[int, Meta(ge=0)], _service("port, 0 for any free one", common=True)] = 8080
+    host: Annotated[
+        str, _service("address; any but this machine's own asks for a token or certificates", common=True)
+    ] = LOCAL
     token: Annotated[
         str | None,
-        _service("file with the token that clients send (or its text in STREAMDP_TOKEN)", metavar="PATH"),
+        _service(
+            "file with the token that clients send (or its text in STREAMDP_TOKEN)",
+            metavar="PATH",
+            common=True,
+        ),
     ] = None
     tls_cert: Annotated[str | None, _service("file with the certificate of this server", metavar="PATH")] = (
         None

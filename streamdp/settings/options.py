@@ -45,7 +45,8 @@ class Option(msgspec.Struct, frozen=True):
     for None; other options may be switches. ``when`` says with what the option has a meaning: it maps a
     property, or a field, of the structs to the message for a run that does not have it. ``harmless`` is a
     value that is never refused. ``argument`` is the help of the argument that may stand in the place of the
-    flag. An option that is ``repeated`` is given once for each of its values, which may have commas.
+    flag. An option that is ``repeated`` is given once for each of its values, which may have commas. A
+    ``common`` one is in the short help of commands that have many.
     """
 
     name: str
@@ -61,6 +62,7 @@ class Option(msgspec.Struct, frozen=True):
     metavar: str | None = None
     argument: str | None = None
     repeated: bool = False
+    common: bool = False
 
     @property
     def variable(self) -> str:

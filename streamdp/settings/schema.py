@@ -92,19 +92,27 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         _input(
             "input format",
             when={"of_tables": "categories are fields of JSON or columns of a table: {of.format} has none"},
+            common=True,
         ),
     ] = "auto"
-    text_field: Annotated[Name, _input("field that holds the text")] = "text"
+    text_field: Annotated[Name, _input("field that holds the text", common=True)] = "text"
     vector_field: Annotated[
         Name | None,
-        _input("field that holds the dense vector; auto: vector, or none beside categories, texts, numbers"),
+        _input(
+            "field that holds the dense vector; auto: vector, or none beside categories, texts, numbers",
+            common=True,
+        ),
     ] = None
     features_field: Annotated[Name, _input("field that holds the mapping from feature name to number")] = (
         "features"
     )
     fields: Annotated[
         tuple[Name, ...],
-        _input("fields that hold categories, comma-separated; a record is made of these", when=_CATEGORIES),
+        _input(
+            "fields that hold categories, comma-separated; a record is made of these",
+            when=_CATEGORIES,
+            common=True,
+        ),
     ] = ()
     texts: Annotated[
         tuple[Name, ...],
@@ -114,7 +122,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         tuple[Name, ...],
         _input("fields whose numbers count beside those categories, comma-separated", when=_CATEGORIES),
     ] = ()
-    time_field: Annotated[Name, _input("field that holds the event time")] = "time"
+    time_field: Annotated[Name, _input("field that holds the event time", common=True)] = "time"
     time_unit: Annotated[
         Literal["auto", "s", "ms", "us", "ns"],
         _input("unit of times that are numbers since 1970; auto: seconds below 1e11, then ms, us, ns"),
@@ -140,9 +148,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         Literal["auto", "forwards", "backwards"],
         _input("order in which a file is read; auto: backwards where its newest records come first"),
     ] = "auto"
-    id_field: Annotated[Name, _input("field that holds the record's id")] = "id"
+    id_field: Annotated[Name, _input("field that holds the record's id", common=True)] = "id"
     keep: Annotated[
-        tuple[Name, ...], _input("fields copied from each record to its assignment, comma-separated")
+        tuple[Name, ...],
+        _input("fields copied from each record to its assignment, comma-separated", common=True),
     ] = ()
     truth_field: Annotated[
         Name | None,
@@ -162,6 +171,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
             when=_LINES,
             repeated=True,
             allowed="NAME=REGEX, once for each",
+            common=True,
         ),
     ] = ()
     split_by: Annotated[
@@ -184,6 +194,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
                 "of_plain_texts": "{name} is for plain texts: leave it out, or "
                 "fields, texts, numbers, vector_field and normalise",
             },
+            common=True,
         ),
     ] = None
     stop_words: Annotated[
@@ -301,9 +312,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     themes: Annotated[Whole, _search("themes of stories whose numbers the state keeps, 0 for none")] = 0
     seed: Annotated[Annotated[int, Meta(ge=0, le=2**32 - 1)], _any_search("seed of every random choice")] = 0
 
-    max_lateness: Annotated[NonNegative, _time("seconds a record may be late and still be put in order")] = (
-        0.0
-    )
+    max_lateness: Annotated[
+        NonNegative, _time("seconds a record may be late and still be put in order", common=True)
+    ] = 0.0
     late: Annotated[
         Literal["place", "refuse"],
         _time("what to do with later records: place them at the time the stream has reached, or refuse"),
@@ -336,7 +347,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     ] = None
     memory_limit: Annotated[
         Annotated[int, Meta(ge=LEAST_MEMORY)],
-        _engine("bytes held; above, less is waited for and looked back at, and old clusters and words go"),
+        _engine(
+            "bytes held; above, less is waited for and looked back at, and old clusters and words go",
+            common=True,
+        ),
     ] = 1 << 29
     snapshot_every: Annotated[Count, _engine("records read between two snapshots, refused ones too")] = 50_000
     snapshot_seconds: Annotated[NonNegative, _engine("seconds between two snapshots, 0 for none by time")] = (
