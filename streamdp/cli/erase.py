@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 from streamdp_connectors.files import rewrite as files
 from streamdp_connectors.files.checkpoint import FileCheckpoint, edges, is_what_was_left
+from streamdp_connectors.files.parquet_sink import PART, complete
 from streamdp_connectors.journal import rewrite as journals
 from streamdp_connectors.journal.segments import is_journal, segments
 from streamdp_connectors.store import rewrite as stores
@@ -19,6 +20,7 @@ from streamdp_connectors.store import rewrite as stores
 from streamdp.cli.errors import say, warn
 from streamdp.cli.reading import format_of
 from streamdp.cli.status import counted
+from streamdp.decode.answered import is_parquet
 from streamdp.engine import Engine
 from streamdp.errors import Exit, StreamdpError
 from streamdp.records.erased import Erased
@@ -58,10 +60,14 @@ class Places:
                 self.state = path
             elif store_version(path) is not None:
                 self.stores.append(path)
+            elif path.with_name(path.name + PART).exists():
+                self.files.append(path.with_name(path.name + PART))
             elif files.is_ours(path) or path.stat().st_size == 0:
                 self.files += [path, *_rotated(path)]
             else:
                 what = "is no folder of a state, no store, and no output of streamdp"
+                if is_parquet(path, EraseError):
+                    what = f"is Parquet without its lines ({path.name}{PART}): write it anew instead"
                 raise EraseError(f"{path}: {what}", Exit.BAD_DATA)
         if self.state is not None:  # rejects, messages, corrections by hand
             found = [*sorted(self.state.glob("*.jsonl")), self.state / CORRECTIONS]
@@ -85,7 +91,8 @@ class Places:
                 say(f"what went to {left['scheme']}:// is not erased here")
             path = left.get("path", "-")
             if path != "-" and os.path.isfile(path) and os.path.realpath(path) not in given:
-                missing.append(path)
+                table = path.removesuffix(PART)
+                missing.append(table if os.path.isfile(table) else path)
         if missing:
             raise EraseError(
                 f"{self.state} has also written {', '.join(map(_shown, missing))}: name them, too", Exit.USAGE
@@ -220,6 +227,9 @@ def _carry_out(places: Places, gone: Erased, plan: Plan, done: list[str]) -> Non
         what = f"the erasure that was interrupted was also of {outside[0]}: name it"
         raise EraseError(f"{state}: {what}", Exit.USAGE)
     plan.put_in_place()
+    for path in places.files:
+        if path.name.endswith(PART) and os.path.exists(str(path).removesuffix(PART)):
+            complete(str(path))
     if state is None:
         return
     for each in sorted(state.glob(f"snapshot-*{SUFFIX}*")):

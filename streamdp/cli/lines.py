@@ -116,6 +116,27 @@ def further_columns(settings: Settings) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*settings.kept, *further)))
 
 
+def is_parquet(outputs: Outputs) -> bool:
+    """Whether answers go to a Parquet file."""
+    if outputs.output_topic is not None:
+        return False
+    by_name = outputs.to_file and outputs.output.lower().endswith(".parquet")
+    return outputs.output_format == "parquet" or (outputs.output_format == "auto" and by_name)
+
+
+def _check_parquet(outputs: Outputs, *, otel: bool) -> None:
+    """Raise ConfigError (64) for what a Parquet file cannot be."""
+    what = ""
+    if not outputs.to_file:
+        what = "a Parquet file is complete at its end only: name one, as in --output answers.parquet"
+    elif outputs.rotate is not None:
+        what = "--rotate is for files of lines: a Parquet file is one table"
+    elif otel:
+        what = "--attributes otel is for lines of JSON: a table has no attributes"
+    if what:
+        raise ConfigError(what, Exit.USAGE)
+
+
 def lines_for(
     outputs: Outputs, settings: Settings, place: Sequence[str], keep: Sequence[str]
 ) -> JsonLines | CsvLines:
@@ -123,6 +144,9 @@ def lines_for(
     wanted, otel = outputs.output_format, outputs.attributes == "otel"
     if otel and not settings.of_lines:
         raise ConfigError("--attributes otel is for templates of log lines, and this is no log", Exit.USAGE)
+    if is_parquet(outputs):
+        _check_parquet(outputs, otel=otel)
+        return JsonLines()
     by_name = wanted == "auto" and outputs.output.lower().endswith(".csv")
     if outputs.output_topic is None and (wanted == "csv" or by_name):
         if otel:

@@ -20,7 +20,7 @@ _OWN = {
         name: f"streamdp.cli.reading:open_{name}"
         for name in ("file", "folder", "npy", "parquet", "journal", "topic")
     },
-    SINKS: {name: f"streamdp.cli.writing:open_{name}" for name in ("file", "topic", "store")},
+    SINKS: {name: f"streamdp.cli.writing:open_{name}" for name in ("file", "parquet", "topic", "store")},
 }
 
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import msgspec
 from streamdp_connectors.files.checkpoint import FileCheckpoint, Rotation
+from streamdp_connectors.files.parquet_sink import PART, ParquetSink
 from streamdp_connectors.files.sink import FileSink, RejectSink
 from streamdp_connectors.kafka.delivery import Delivery
 from streamdp_connectors.kafka.sink import KafkaRejects, KafkaSink, check_stored
@@ -21,7 +22,7 @@ from streamdp_connectors.store.sink import StoreLeft, StoreSink
 from streamdp_connectors.store.tables import Bounds
 
 from streamdp.cli.board import is_terminal
-from streamdp.cli.lines import lines_for
+from streamdp.cli.lines import is_parquet, lines_for
 from streamdp.cli.reading import Client
 from streamdp.cli.registered import sink_of
 from streamdp.errors import ConfigError, Exit
@@ -156,6 +157,7 @@ def _refuse_in_state(option: str, path: str, state: str) -> None:
 
 _CHECKS: dict[str, Callable[[Mapping[str, Any]], object]] = {
     "file": FileCheckpoint.of,
+    "parquet": FileCheckpoint.of,
     "topic": check_stored,
     "store": StoreLeft.of,
 }
@@ -180,7 +182,8 @@ def _kind_stored(name: str, stored: Mapping[str, Any]) -> str:
     """The kind of sink that has stored this: one of ours, or the scheme of an address."""
     if name == "store":
         return name
-    return str(stored.get("scheme", "file" if "path" in stored else "topic"))
+    lines = "parquet" if str(stored.get("path", "")).endswith(PART) else "file"
+    return str(stored.get("scheme", lines if "path" in stored else "topic"))
 
 
 def _check_kinds(outputs: Outputs, kept: Mapping[str, Any]) -> None:
@@ -206,6 +209,8 @@ def _targets(outputs: Outputs, kept: Mapping[str, Any]) -> dict[str, tuple[str, 
     for name, path in (paths | {"finality": outputs.finality, "store": outputs.store}).items():
         if path is not None and name not in found:
             found[name] = "store" if name == "store" else scheme_of(path) or "file", path
+    if is_parquet(outputs):
+        found["output"] = "parquet", outputs.output
     return {name: found[name] for name in OUTPUTS if name in found}
 
 
@@ -425,6 +430,12 @@ def open_file(asked: Opening) -> FileSink | RejectSink:
         return FileSink(asked.address, asked.left, beginnings=asked.beginnings, **how)
     spare = asked.left is None and not (outputs.rejects or outputs.state or outputs.to_file)
     return RejectSink(asked.address, asked.left, spare=spare, proposed=outputs.rejects is None, **how)
+
+
+def open_parquet(asked: Opening) -> ParquetSink:
+    """A Parquet file of answers."""
+    how = {"overwrite": asked.overwrite, "anew": asked.outputs.new_output, "replayed": asked.replayed}
+    return ParquetSink(asked.address, asked.left, beginnings=asked.beginnings, **how)
 
 
 def open_topic(asked: Opening) -> KafkaSink | KafkaRejects:

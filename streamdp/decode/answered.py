@@ -1,10 +1,11 @@
-"""Files of answers as ``consume`` and ``fit`` write them: JSON lines or CSV, gzipped or not."""
+"""Files of answers as ``consume`` and ``fit`` write them: JSON lines or CSV, gzipped or not, or Parquet."""
 
 from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -87,8 +88,10 @@ def answers_in(path: str | Path, error: Error) -> Iterator[tuple[int, Answer]]:
     """The answers and revisions in a file, with the numbers of their lines; finality is passed over.
 
     A last line that was cut short is left out, since a writer may not be done with it. Raises ``error``:
-    66 where the file cannot be read, 65 where a line is no answer.
+    66 where the file cannot be read, 65 where a line is no answer, 69 where a package is missing.
     """
+    if is_parquet(path, error):
+        return _parquet(path, error)
     return _rows(path, error) if is_table(path, error) else _lines(path, error)
 
 
@@ -97,6 +100,12 @@ def is_table(path: str | Path, error: Error) -> bool:
     with unpacked(path, error) as file:
         first = file.readline(1 << 20).removeprefix(BOM).lstrip()
     return first[:1] not in (b"", b"{", b"[") and any(d in first for d in (b",", b"\t", b";"))
+
+
+def is_parquet(path: str | Path, error: Error) -> bool:
+    """Whether a file is Parquet. Raises ``error`` where it cannot be read."""
+    with unpacked(path, error) as file:
+        return file.read(4) == b"PAR1"
 
 
 def table_rows(path: str | Path, error: Error) -> Iterator[tuple[int, dict[str, str]]]:
@@ -143,20 +152,42 @@ def _lines(path: str | Path, error: Error) -> Iterator[tuple[int, Answer]]:
 
 def _rows(path: str | Path, error: Error) -> Iterator[tuple[int, Answer]]:
     for number, row in table_rows(path, error):
-        given: dict[str, Any] = {}
-        place: dict[str, Any] = {}
-        keep: dict[str, str] = {}
-        for name, written in row.items():
-            cell = as_it_was(written)
-            if name in _FIELDS and name not in _OTHER:
-                given |= {name: cell} if cell else {}
-            elif name in _PLACE:
-                place |= {name: int(cell) if name in _NUMBERS and cell.isdecimal() else cell}
-            elif name not in _OTHER:
-                keep[name.removeprefix("kept_")] = cell
-        try:
-            yield number, msgspec.convert({**given, "position": place, "keep": keep}, Answer, strict=False)
-        except msgspec.ValidationError as cause:
-            missing = "`seq`" in str(cause) or "`cluster`" in str(cause)
-            why = "not an assignment of streamdp" if missing else str(cause)
-            raise error(f"{path}, line {number}: {why}", Exit.BAD_DATA) from cause
+        cells = {name: as_it_was(cell) for name, cell in row.items()}
+        yield number, _answer(f"{path}, line {number}", cells, error)
+
+
+def _parquet(path: str | Path, error: Error) -> Iterator[tuple[int, Answer]]:
+    try:
+        from pyarrow import ArrowException, parquet
+    except ImportError:
+        what = "is Parquet, and reading it needs one more package: pip install pyarrow"
+        raise error(f"{path} {what}", Exit.UNAVAILABLE) from None
+    try:
+        with parquet.ParquetFile(path) as file:
+            rows = chain.from_iterable(batch.to_pylist() for batch in file.iter_batches())
+            for number, row in enumerate(rows, 1):
+                yield number, _answer(f"{path}, row {number}", row, error)
+    except (OSError, ArrowException) as cause:
+        raise error(f"{path} is not valid Parquet: {cause}", Exit.BAD_DATA) from cause
+
+
+def _answer(where: str, row: Mapping[str, Any], error: Error) -> Answer:
+    """The answer in a row of a table. Raises ``error`` where it is none."""
+    given: dict[str, Any] = {}
+    place: dict[str, Any] = {}
+    keep: dict[str, Any] = {}
+    for name, cell in row.items():
+        if name in _FIELDS and name not in _OTHER:
+            given |= {} if cell in ("", None) else {name: cell}
+        elif name in _PLACE:
+            number = name in _NUMBERS and isinstance(cell, str) and cell.isdecimal()
+            place |= {name: int(cell) if number else cell}
+        elif name not in _OTHER:
+            keep[name.removeprefix("kept_")] = cell
+    try:
+        answer: Answer = msgspec.convert({**given, "position": place, "keep": keep}, Answer, strict=False)
+    except msgspec.ValidationError as cause:
+        missing = "`seq`" in str(cause) or "`cluster`" in str(cause)
+        why = "not an assignment of streamdp" if missing else str(cause)
+        raise error(f"{where}: {why}", Exit.BAD_DATA) from cause
+    return answer

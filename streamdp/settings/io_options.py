@@ -10,7 +10,7 @@ from msgspec import Meta
 
 from streamdp.settings.options import option
 
-OutputFormat = Literal["auto", "jsonl", "csv"]
+OutputFormat = Literal["auto", "jsonl", "csv", "parquet"]
 LOCAL = "127.0.0.1"
 NOWHERE = "/dev/null"
 """The output of a run that only shows its stories on a terminal."""
@@ -185,7 +185,7 @@ class Outputs(Results, frozen=True, kw_only=True):
     """Where everything of a stream goes, and what may become of files that are there."""
 
     output_format: Annotated[
-        OutputFormat, _output("jsonl, or csv: one table, the kept fields as columns; auto: by its name")
+        OutputFormat, _output("jsonl, or one table, kept fields as columns: csv, parquet; auto: by its name")
     ] = "auto"
     attributes: Annotated[
         Literal["none", "otel"],
