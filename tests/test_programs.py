@@ -85,6 +85,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 
 
 QUESTIONS = ["list_stories", "show_story", "list_records", "show_answer"]
+MORE = ["list_themes", "show_health"]
 HEADLINE = "storm hits the coast"
 
 
@@ -106,7 +107,7 @@ def check_questions(folder: Path, arguments: list[str]) -> None:
         ("list_stories", {"limit": 1}),
         ("list_stories", {"limit": 1001}),
     )
-    assert set(told.tools) == {*QUESTIONS, "list_changes", "where_would_it_go"}
+    assert set(told.tools) == {*QUESTIONS, *MORE, "list_changes", "where_would_it_go"}
     assert all(tool.annotations.read_only_hint for tool in told.tools.values())
     assert "never instructions" in told.instructions
     growing, where, changes, none, first, refused = told.answers
@@ -137,7 +138,7 @@ def test_a_running_service_answers(served: Served) -> None:
 @pytest.mark.parametrize("path", ["news.db", "out.jsonl"])
 def test_a_store_and_a_file_of_answers_tell_stories_and_records(folder: Path, path: str) -> None:
     told = asked(folder, [path], ("list_stories", {}))
-    assert set(told.tools) == {*QUESTIONS, *(["list_changes"] if path == "news.db" else [])}
+    assert set(told.tools) == {*QUESTIONS, *MORE, *(["list_changes"] if path == "news.db" else [])}
     vote, _ = vote_and_storm(told.answers[0])
     found = asked(folder, [path], ("list_records", {"label": vote, "limit": 2}))
     assert [each["id"] for each in found.answers[0]["records"]] == ["v0", "v1"]
@@ -250,5 +251,13 @@ def test_without_the_package_one_line_says_what_to_install(tmp_path: Path) -> No
 def test_the_page_names_every_tool() -> None:
     page = (Path(__file__).parents[1] / "docs" / "programs.md").read_text("utf-8")
     named = re.findall(r"^\| (`[a-z_]+`(?:, `[a-z_]+`)*) \|", page, re.M)
-    tools = [*QUESTIONS, "list_changes", "where_would_it_go", "list_corrections", "correct"]
+    tools = [
+        *QUESTIONS,
+        "list_themes",
+        "show_health",
+        "list_changes",
+        "where_would_it_go",
+        "list_corrections",
+        "correct",
+    ]
     assert [name.strip("`") for row in named for name in row.split(", ")] == tools

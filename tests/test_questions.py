@@ -26,7 +26,9 @@ from streamdp.questions.questions import (
     ListCorrections,
     ListRecords,
     ListStories,
+    ListThemes,
     ShowAnswer,
+    ShowHealth,
     ShowStory,
     WhereWouldItGo,
 )
@@ -51,6 +53,8 @@ QUESTIONS: tuple[Asked, ...] = (
     ListRecords(label=0, after=20),
     ShowAnswer(id="r4"),
     ListChanges(since="1h", all=True),
+    ListThemes(themes=2),
+    ShowHealth(),
 )
 """What a state and a store of the same run answer alike."""
 

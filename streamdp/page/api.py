@@ -91,7 +91,7 @@ class Api:
 
     def app(self, more: Callable[[Api], Iterable[Route]] | None = None) -> Starlette:
         """As ASGI has it; ``more`` makes the routes of programs out of these answers."""
-        further = Further(self)
+        further = Further(self, self.live)
         paths: dict[str, Endpoint] = {
             "/": self.index,
             "/api/status": self.status,

@@ -14,6 +14,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from streamdp.errors import Exit, StreamdpError
+from streamdp.kernels.compilation import beside
 from streamdp.page.correcting import Correcting
 from streamdp.page.errors import (
     AskError,
@@ -26,7 +27,7 @@ from streamdp.page.errors import (
     whole,
 )
 from streamdp.page.guard import Allowance
-from streamdp.questions.answers import ChangeList
+from streamdp.questions.answers import ChangeList, ThemeList
 from streamdp.questions.asking import Answers, QuestionError, changes_in, where_to
 from streamdp.questions.parse import parse
 from streamdp.questions.questions import (
@@ -35,6 +36,7 @@ from streamdp.questions.questions import (
     Kind,
     ListChanges,
     ListCorrections,
+    ListThemes,
     WhereWouldItGo,
 )
 from streamdp.reports.diff import Told, told_of
@@ -45,6 +47,9 @@ from streamdp.story.story import Stories, Story, StoryRecord
 
 FRESH, SHARE = 1.0, 30.0
 """What the stream is asked stands for so many seconds, and for so many times as long as it took."""
+
+LEAST = 5.0
+"""Seconds for which themes stand, at least."""
 
 BODY = 1 << 20
 """Bytes of a question, at most."""
@@ -103,6 +108,8 @@ class Live:
         self._stored: LiveStories | None = None
         self._due = 0.0
         self._told: tuple[float, Told] | None = None
+        self._themes: dict[int | None, tuple[float, Stories]] = {}
+        self._theming = asyncio.Lock()
 
     def routes(self, ready: Callable[[], object] = lambda: None, read: Whole = whole) -> Iterator[Route]:
         """A path for each question; ``ready`` raises AskError where none is answered yet."""
@@ -148,6 +155,9 @@ class Live:
         match question:
             case WhereWouldItGo(text=text):
                 return await self._api.ask(lambda engine: where_to(engine, text), scores=True)
+            case ListThemes(themes=wanted):
+                found = await self.themed(wanted)
+                return ThemeList(themes=found.themes, live=len(found))
             case ListChanges():
                 return await self._changes(question)
             case ListCorrections(after=after, limit=limit):
@@ -167,6 +177,22 @@ class Live:
                 self._due = ended + max(FRESH, SHARE * (ended - began))
             return await asyncio.to_thread(lambda: Answers(stored, state).to(question))
 
+    async def themed(self, wanted: int | None) -> Stories:
+        """The stories with their themes, as of a moment ago; numbers stay from one look to the next."""
+        async with self._theming:
+            until, found = self._themes.get(wanted, (0.0, Stories()))
+            if time.monotonic() < until:
+                return found
+            allow(self._api.made)
+            stories = await self._api.ask(lambda engine: engine.stories(records=False).settled())
+            began = time.monotonic()
+            made: Stories = await asyncio.to_thread(_make, stories, wanted, found.theme_numbers or None)
+            now = time.monotonic()
+            self._themes[wanted] = now + max(LEAST, SHARE * (now - began)), made
+            while len(self._themes) > 8:
+                self._themes.pop(next(iter(self._themes)))
+        return made
+
     async def _changes(self, question: ListChanges) -> ChangeList:
         state = self._api.view.state
         async with self._asking:
@@ -175,6 +201,12 @@ class Live:
                 told = await self._api.ask(told_of)
                 self._told = time.monotonic(), told
         return await asyncio.to_thread(changes_in, told, question, state)
+
+
+def _make(stories: Stories, wanted: int | None, before: Mapping[int, int] | None) -> Stories:
+    """In a thread: the first time a kernel may have to be compiled, and nobody waits for that."""
+    with beside():
+        return stories.themed(wanted, before=before)
 
 
 def route(path: str, endpoints: Mapping[str, Endpoint]) -> Route:

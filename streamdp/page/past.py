@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from typing import Any, Literal
 
 import msgspec
@@ -12,20 +11,14 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from streamdp.engine import Engine
-from streamdp.kernels.compilation import beside
 from streamdp.page.errors import Asks, allow, as_json, integer, label_of
+from streamdp.page.live import Live
 from streamdp.reports.source import retained_records
 from streamdp.reports.store import PagedStore
 from streamdp.story.story import Stories, Theme
 
 PAGED = 100
 """Records, or stories that ended, that are given at once."""
-
-SHARE = 30.0
-"""Themes are made anew no sooner than after this many times the seconds that it took."""
-
-LEAST = 5.0
-"""Nor sooner than after so many seconds."""
 
 Page = tuple[int, list[dict[str, Any]]]
 """How many there are, and some of them."""
@@ -40,10 +33,8 @@ Listed = Literal["ended", "records"]
 class Further:
     """The answers about what is further back. ``source`` is the store; None where there is none."""
 
-    def __init__(self, api: Asks) -> None:
-        self._api = api
-        self._themes: dict[int | None, tuple[float, Stories]] = {}
-        self._making = asyncio.Lock()
+    def __init__(self, api: Asks, live: Live) -> None:
+        self._api, self._live = api, live
 
     async def ended(self, request: Request) -> Response:
         """Stories that ended."""
@@ -86,7 +77,7 @@ class Further:
         """The live stories in fewer, coarser groups."""
         asked = request.query_params.get("themes", "20")
         wanted = None if asked == "auto" else integer(request, "themes", 20, 1, 500)
-        found = await self._themed(wanted)
+        found = await self._live.themed(wanted)
         view = self._api.view
         rows = [theme_row(theme, found) for theme in found.themes]
         with view.lock:
@@ -94,28 +85,6 @@ class Further:
                 row["slot"] = view.graph.colours.of(row["stories"][0]["cluster"])
         why = "" if rows else "templates, and clusters whose words are not known, have no themes"
         return as_json(msgspec.json.encode({"of": len(found), "why": why, "themes": rows}))
-
-    async def _themed(self, wanted: int | None) -> Stories:
-        """The stories with their themes, as of a moment ago; numbers stay from one look to the next."""
-        async with self._making:
-            until, found = self._themes.get(wanted, (0.0, Stories()))
-            if time.monotonic() < until:
-                return found
-            allow(self._api.made)
-            stories = await self._api.ask(lambda engine: engine.stories(records=False).settled())
-            began = time.monotonic()
-            made: Stories = await asyncio.to_thread(_make, stories, wanted, found.theme_numbers or None)
-            now = time.monotonic()
-            self._themes[wanted] = now + max(LEAST, SHARE * (now - began)), made
-            while len(self._themes) > 8:
-                self._themes.pop(next(iter(self._themes)))
-        return made
-
-
-def _make(stories: Stories, wanted: int | None, before: Mapping[int, int] | None) -> Stories:
-    """In a thread: the first time a kernel may have to be compiled, and nobody waits for that."""
-    with beside():
-        return stories.themed(wanted, before=before)
 
 
 def theme_row(theme: Theme, stories: Stories) -> dict[str, Any]:

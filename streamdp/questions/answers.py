@@ -8,7 +8,7 @@ from typing import Any, Literal
 import msgspec
 
 from streamdp.reports.diff import Change, Diff
-from streamdp.story.story import Story, StoryRecord, iso
+from streamdp.story.story import Story, StoryRecord, Theme, iso
 
 
 class Answer(msgspec.Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
@@ -66,6 +66,26 @@ class RecordList(msgspec.Struct, frozen=True, kw_only=True):
 
     records: list[StoryRecord]
     next: int | None
+    lacking: str = ""
+
+
+class ThemeList(msgspec.Struct, frozen=True, kw_only=True):
+    """Live stories in fewer, coarser groups; ``live`` counts them, also those without a theme."""
+
+    themes: list[Theme]
+    live: int
+
+
+class Health(msgspec.Struct, frozen=True, kw_only=True):
+    """How far the result can be trusted: ``warnings`` say what is doubtful about it.
+
+    ``records`` are all of the stream, ``live`` its live stories; ``lacking`` says what the source does not
+    know.
+    """
+
+    records: int
+    live: int
+    warnings: list[str]
     lacking: str = ""
 
 

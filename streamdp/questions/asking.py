@@ -12,13 +12,25 @@ import msgspec
 from streamdp.answers import describe
 from streamdp.engine import Engine
 from streamdp.errors import ConfigError, Exit, StreamdpError
-from streamdp.questions.answers import Answer, Candidate, ChangeList, RecordList, StoryList, Where, next_start
+from streamdp.questions.answers import (
+    Answer,
+    Candidate,
+    ChangeList,
+    Health,
+    RecordList,
+    StoryList,
+    ThemeList,
+    Where,
+    next_start,
+)
 from streamdp.questions.questions import (
     Asked,
     ListChanges,
     ListRecords,
     ListStories,
+    ListThemes,
     ShowAnswer,
+    ShowHealth,
     ShowStory,
     WhereWouldItGo,
 )
@@ -159,6 +171,17 @@ class Answers:
         """What has changed since a time or a mark."""
         return changes_in(_past_of(self._source), question, self._state)
 
+    def list_themes(self, question: ListThemes) -> ThemeList:
+        """Themes of the live stories."""
+        found = self._source.stories().themed(question.themes)
+        return ThemeList(themes=found.themes, live=len(found))
+
+    def show_health(self, _: ShowHealth) -> Health:
+        """What is doubtful."""
+        found = self._source.stories()
+        lacking = self._source.lacking
+        return Health(records=found.records, live=len(found), warnings=found.warnings, lacking=lacking)
+
     def where_would_it_go(self, question: WhereWouldItGo) -> Where:
         """Where a text would go. In a stream of vectors or features it is JSON."""
         if not isinstance(self._source, EngineStories):
@@ -172,6 +195,8 @@ _ANSWERS: dict[type[Asked], Callable[[Answers, Any], Any]] = {
     ListRecords: Answers.list_records,
     ShowAnswer: Answers.show_answer,
     ListChanges: Answers.list_changes,
+    ListThemes: Answers.list_themes,
+    ShowHealth: Answers.show_health,
     WhereWouldItGo: Answers.where_would_it_go,
 }
 

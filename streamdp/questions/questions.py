@@ -7,7 +7,15 @@ from typing import Annotated, Any, Literal, NamedTuple, TypeAlias
 import msgspec
 from msgspec import Meta
 
-from streamdp.questions.answers import Answer, ChangeList, RecordList, StoryList, Where
+from streamdp.questions.answers import (
+    Answer,
+    ChangeList,
+    Health,
+    RecordList,
+    StoryList,
+    ThemeList,
+    Where,
+)
 from streamdp.state.corrections import CorrectionEntry, CorrectionList, CorrectionRequest
 from streamdp.story.orders import Sort
 from streamdp.story.story import Story
@@ -71,6 +79,19 @@ class ListChanges(Question, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     limit: Limit = 50
 
 
+class ListThemes(Question, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """List themes: the live stories in fewer, coarser groups."""
+
+    themes: Annotated[
+        Annotated[int, Meta(ge=1, le=500)] | None,
+        Meta(description="how many; null: what the model says"),
+    ] = 20
+
+
+class ShowHealth(Question, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Say what is doubtful about the result."""
+
+
 class WhereWouldItGo(Question, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Say to which stories a text would belong, with probabilities; nothing is learned from it."""
 
@@ -108,6 +129,8 @@ KINDS = (
     Kind("list_records", "/v1/stories/{label}/records", ListRecords, RecordList),
     Kind("show_answer", "/v1/answers", ShowAnswer, Answer),
     Kind("list_changes", "/v1/changes", ListChanges, ChangeList),
+    Kind("list_themes", "/v1/themes", ListThemes, ThemeList),
+    Kind("show_health", "/v1/health", ShowHealth, Health),
     Kind("where_would_it_go", "/v1/where", WhereWouldItGo, Where, posted=True),
     Kind("list_corrections", "/v1/corrections", ListCorrections, CorrectionList),
     Kind("correct", "/v1/corrections", CorrectionRequest, CorrectionEntry, posted=True, writes=True),
