@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import cache
+from typing import Any
 
 import numpy as np
 from msgspec.structs import replace
@@ -25,6 +26,9 @@ COMPONENTS, ONLINE = 20, 5
 
 MIXTURE, SWEEPS, ALPHA, BETA = 300, 30, 0.1, 0.1
 """Of GSDMM (Yin and Wang, 2014): clusters at most, sweeps, and its two priors."""
+
+COLUMNS, FITTED = 4096, 10
+"""Of hashed words: how many, and of which share of the texts weights are learned."""
 
 
 @cache
@@ -45,6 +49,14 @@ def ours(vectors: np.ndarray) -> np.ndarray:
     """What streamdp says of vectors alone in the end; -1 for those of zeros."""
     records = [Record(row, {"line": i}, None, None) for i, row in enumerate(vectors.tolist(), start=1)]
     return told_of(answers_of(Engine(Settings(normalise=True)), records), len(records))[1]
+
+
+def hashed(texts: list[str]) -> Any:
+    """TF-IDF of hashed words; the weights are those of the first texts."""
+    from sklearn.feature_extraction.text import HashingVectorizer, TfidfTransformer
+
+    counts = HashingVectorizer(n_features=COLUMNS, alternate_sign=False, norm=None).transform(texts)
+    return TfidfTransformer().fit(counts[: len(texts) // FITTED]).transform(counts)
 
 
 def kmeans(vectors: np.ndarray, clusters: int) -> np.ndarray:

@@ -1,16 +1,13 @@
 """CPU microseconds a record of whole runs of ``streamdp consume``, file to file, beside peers: one table.
 
-Tweets at several beams, vectors as JSON and as a table, lines of logs, news stories; then records one at a
-time from Python, and the first answer without compiled kernels. TextClust, River's KMeans and Drain3 read,
-parse and learn from the first records of the same files; they write nothing. ``--against`` puts an earlier
-checkout in turn with this one, ``--topic`` adds a Kafka topic.
+Tweets at several beams, vectors as JSON and as a table, lines of logs, news stories. TextClust, River's
+KMeans and Drain3 read, parse and learn from the first records of the same files; they write nothing.
 """
 
 from __future__ import annotations
 
 import argparse
 import functools
-import os
 import subprocess
 import sys
 import tempfile
@@ -24,13 +21,19 @@ from typing import NamedTuple
 import msgspec
 import numpy as np
 
-from benchmarks import before, compile_time
 from benchmarks.log_lines import Fresh, drain, write_log
 from benchmarks.textclust import of_the_paper
-from benchmarks.workloads import Document, Used, child_used, documents, show, streamdp, timed
+from benchmarks.workloads import (
+    Document,
+    Used,
+    child_used,
+    clean_environment,
+    documents,
+    show,
+    streamdp,
+    timed,
+)
 
-GOAL = 12
-"""Times as fast on tweets as TextClust, at the default beam."""
 DEFAULT = 8
 BEAMS = (1, 4, DEFAULT, 16)
 CLUSTERS, DIMENSION = 20, 16
@@ -142,64 +145,32 @@ def peer_seconds(peer: str, path: Path, records: int) -> float:
     return timed(work) / records
 
 
-def consume(checkout: Path, cache: str, case: Case, path: Path) -> Used:
-    """What a run of a checkout uses."""
+def consume(case: Case, path: Path) -> Used:
+    """What a run uses."""
     command = streamdp("consume", "--file", str(path), "--output", f"{path}.out", "--overwrite")
-    given = compile_time.environment(checkout, os.environ.get("STREAMDP_CACHE_DIR", cache))
-    return child_used([*command, *case.arguments], cwd=path.parent, env=given, stderr=subprocess.DEVNULL)
+    given = {"cwd": path.parent, "env": clean_environment(), "stderr": subprocess.DEVNULL}
+    return child_used([*command, *case.arguments], **given)
 
 
-def measured(checkouts: Sequence[Path], cache: str, case: Case, runs: int) -> list[Used]:
-    """Medians of the runs of each checkout, in turn."""
+def measured(case: Case, runs: int) -> Used:
+    """Medians of some runs, after one of the first records, which loads or compiles kernels."""
     head = case.path.with_name(f"head-{case.path.name}")
     with case.path.open("rb") as file:
         head.write_bytes(b"".join(islice(file, WARM)))
-    for checkout in checkouts:
-        consume(checkout, cache, case, head)
-    found: list[list[Used]] = [[] for _ in checkouts]
-    for _ in range(runs):
-        for checkout, each in zip(checkouts, found, strict=True):
-            each.append(consume(checkout, cache, case, case.path))
-    return [Used(median(u.seconds for u in each), median(u.peak for u in each)) for each in found]
+    consume(case, head)
+    found = [consume(case, case.path) for _ in range(runs)]
+    return Used(median(u.seconds for u in found), median(u.peak for u in found))
 
 
-def row_of(
-    case: Case, checkouts: Sequence[Path], cache: str, runs: int, peer_records: int
-) -> tuple[object, ...]:
-    """Records, microseconds of each checkout, MiB; the peer, its microseconds, and the ratio."""
-    used = measured(checkouts, cache, case, runs)
-    figures = [f"{1e6 * each.seconds / case.records:.1f}" for each in used]
-    last = used[-1].seconds / case.records
-    theirs = peer_seconds(case.peer, case.path, min(peer_records, case.records)) if case.peer else 0.0
-    beside = (case.peer, f"{1e6 * theirs:,.0f}", f"{theirs / last:.1f}") if case.peer else ("", "", "")
-    return (case.records, *figures, f"{used[-1].peak:.0f}", *beside)
-
-
-def alone(checkouts: Sequence[Path], cache: str, tweets: Path, beam: int) -> tuple[object, ...]:
-    """Records one at a time from Python; the better of two runs, after one that compiles."""
-    case, found = before.Case("", "tweets_t", 20_000, 1, {"beam": beam}), []
-    for each in checkouts:
-        counts = (before.FIRST + before.BATCH, case.records, case.records)
-        runs = [before.run(each, cache, str(tweets), case, count, bare=False) for count in counts]
-        found.append(max(runs[1:], key=lambda run: run["rate"]))
-    slow = " / ".join(f"{found[-1][part]:.2f}" for part in ("p50", "p99", "p99.9"))
-    return (*(f"{each['rate']:,.0f}" for each in found), slow)
-
-
-def first(checkouts: Sequence[Path], case: compile_time.Case) -> tuple[object, ...]:
-    """The first answer without compiled kernels."""
-    return (*(f"{compile_time.measured(each, case, 1).cpu:.1f}" for each in checkouts), "")
-
-
-def others(
-    checkouts: Sequence[Path], cache: str, tweets: Path
-) -> Iterator[tuple[str, Callable[[], tuple[object, ...]]]]:
-    """What is no run from file to file: names, and how each is measured."""
-    for beam in (1, DEFAULT):
-        name = f"one at a time, beam {beam}: records / CPU s"
-        yield name, functools.partial(alone, checkouts, cache, tweets, beam)
-    for case in compile_time.CASES[:3]:
-        yield f"{case.name}, no kernels: CPU s", functools.partial(first, checkouts, case)
+def row_of(case: Case, runs: int, peer_records: int) -> tuple[object, ...]:
+    """Records, microseconds, MiB; the peer, its microseconds, and the ratio."""
+    used = measured(case, runs)
+    each = used.seconds / case.records
+    row = (case.records, f"{1e6 * each:.1f}", f"{used.peak:.0f}")
+    if not case.peer:
+        return (*row, "", "", "")
+    theirs = peer_seconds(case.peer, case.path, min(peer_records, case.records))
+    return (*row, case.peer, f"{1e6 * theirs:,.0f}", f"{theirs / each:.1f}")
 
 
 def seen(name: str, row: Sequence[object]) -> tuple[object, ...]:
@@ -214,36 +185,17 @@ def main() -> None:
     parser.add_argument("--times", type=int, default=10, help="how often the tweets are repeated")
     parser.add_argument("--peer-records", type=int, default=20_000, help="records that a peer is given")
     parser.add_argument("--runs", type=int, default=3, help="runs of which the median counts")
-    parser.add_argument("--against", type=Path, metavar="PATH", help="an earlier checkout, in turn with this")
     parser.add_argument("--only", nargs="+", default=[""], metavar="WORD", help="rows that name one of these")
-    parser.add_argument("--topic", action="store_true", help="a Kafka topic too (needs Java and Maven)")
     options = parser.parse_args()
-    here = Path(__file__).resolve().parents[1]
-    checkouts = [here] if options.against is None else [options.against.resolve(), here]
-    named = ["us"] if len(checkouts) == 1 else ["us before", "us after"]
     began = time.perf_counter()
     with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
         rows = [
-            seen(case.name, row_of(case, checkouts, f"{name}/cache", options.runs, options.peer_records))
-            for case in cases(folder, options.times)
+            seen(case.name, row_of(case, options.runs, options.peer_records))
+            for case in cases(Path(name), options.times)
             if any(word in case.name for word in options.only)
         ]
-        if rows:
-            title = f"CPU us a record, file to file, start-up included; TextClust's ratio is to be {GOAL}"
-            show(title, ("", "records", *named, "MiB", "peer", "its us", "ratio"), rows)
-        more = [
-            seen(what, measure())
-            for what, measure in others(checkouts, f"{name}/cache", folder / "tweets_t.jsonl")
-            if any(word in what for word in options.only)
-        ]
-        if more:
-            heads = ["here"] if len(checkouts) == 1 else ["before", "after"]
-            show("from Python, and cold", ("", *heads, "p50 / p99 / p99.9 ms"), more)
-    if options.topic:
-        from benchmarks import kafka_rate
-
-        kafka_rate.report(20_000 * options.times, (DEFAULT,))
+    heads = ("", "records", "us", "MiB", "peer", "its us", "ratio")
+    show("CPU us a record, file to file, start-up included", heads, rows)
     sys.stdout.write(f"{(time.perf_counter() - began) / 60:.0f} minutes\n")
 
 

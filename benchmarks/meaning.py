@@ -1,22 +1,21 @@
 """Words alone beside words and meaning: agreement with the truth in the given order and in others; costs.
 
-Each set is read as ``benchmarks.default_beam`` reads it: in its own order, and in others in which
-neighbouring records change places while times stay. All settings are the defaults but for the model. What
-the defaults of ``--embed`` are was chosen on the sets of ``CHOSEN``; those of ``JUDGED`` were not looked at
-for it. Where there is a true cluster for part of a set only, that part counts.
+Each set is read in its own order, and in others in which neighbouring records change places while times
+stay. All settings are the defaults but for the model. What the defaults of ``--embed`` are was chosen on the
+sets of ``CHOSEN``; those of ``JUDGED`` were not looked at for it. Where there is a true cluster for part of a
+set only, that part counts.
 
-``--cost`` measures instead: CPU microseconds a record by stage of ``consume``, file to file, those of the
-model by itself, the most memory, and the size of the state, without a model and with it.
+``--cost`` measures instead: CPU microseconds a record of ``consume``, file to file, the most memory, and the
+size of the state, without a model and with it.
 
-``--peers`` measures others too in the same run, on the first records of each set, and draws quality against
-cost: those of ``benchmarks.strange_texts`` but for ``fit``, each on one thread, embedding included, after it
-has seen some records uncounted.
+``--peers`` measures others too in the same run, on the first records of each set: those of
+``benchmarks.strange_texts`` but for ``fit``, each on one thread, embedding included, after it has seen some
+records uncounted.
 """
 
 from __future__ import annotations
 
 import argparse
-import csv
 import itertools
 import sys
 import tempfile
@@ -30,14 +29,9 @@ from unittest import mock
 import msgspec
 import numpy as np
 
-from benchmarks.default_beam import order_of
-from benchmarks.limits import run_of
-from benchmarks.peers import Found, clocked, ours, write_points
-from benchmarks.peers_picture import Point, draw
-from benchmarks.quality import answers_of, told_of, truth_of
+from benchmarks.quality import Found, answers_of, clocked, ours, told_of, truth_of
 from benchmarks.strange_texts import OF_TEXTS, Texts
 from benchmarks.workloads import (
-    CHUNK,
     Document,
     child_used,
     clean_environment,
@@ -53,7 +47,8 @@ from streamdp.settings import Settings, assemble
 
 CHOSEN = ("tweets_t", "news", "stackoverflow10k", "banking77")
 JUDGED = ("tweets", "news_t", "reuters21578", "pascal_flickr")
-PICTURES = Path("docs/pictures")
+BLOCK = 10
+"""Neighbours that change places in another order."""
 HEAD = 1600
 """Records that are read once before the clock runs."""
 PEERS_RECORDS = 10_000
@@ -67,7 +62,7 @@ NAMES = {
     "BERTopic, told k": "BERTopic online, k",
     "HDBSCAN of these": "HDBSCAN",
 }
-"""As in the picture."""
+"""As in the table."""
 SETTINGS = {"streamdp": False, "and meaning": True}
 """Whether a stream that revises has a model."""
 
@@ -103,6 +98,14 @@ class Form(NamedTuple):
         return ", ".join(["meaning", *(f"{name} {of}" for name, of in named.items() if of is not None)])
 
 
+def order_of(n: int, seed: int) -> np.ndarray:
+    """Neighbours in another order; seed 0: as they are."""
+    if seed == 0:
+        return np.arange(n)
+    rng = np.random.default_rng(seed)
+    return np.concatenate([i + rng.permutation(min(BLOCK, n - i)) for i in range(0, n, BLOCK)])
+
+
 def reordered(corpus: Sequence[Document], seed: int) -> list[Document]:
     """The texts of neighbours in another order, at the times of those whose places they take."""
     order = order_of(len(corpus), seed).tolist()
@@ -136,28 +139,20 @@ def cells(runs: Sequence[Run]) -> tuple[str, ...]:
     return pair(mean.first_nmi, mean.first_ari), newest, f"{mean.clusters:,.0f}", f"{mean.cost:.0f}"
 
 
-def compare(corpora: dict[str, list[Document]], forms: Sequence[Form], orders: int, path: Path) -> None:
-    """Read all sets in all orders and forms; print means, and write each run."""
-    rows, runs = list[tuple[str, ...]](), list[tuple[object, ...]]()
+def compare(corpora: dict[str, list[Document]], forms: Sequence[Form], orders: int) -> None:
+    """Read all sets in all orders and forms; print means."""
+    rows = list[tuple[str, ...]]()
     for name, corpus in corpora.items():
         true = len({str(d.cluster) for d in corpus if d.cluster is not None})
         for form in forms:
             run(corpus[:HEAD], form)  # compiles, or loads what is
             found = [run(reordered(corpus, seed), form) for seed in range(orders)]
             print(name, form, *cells(found), sep="; ", file=sys.stderr, flush=True)
-            runs += [(name, seed, form, len(corpus), *one) for seed, one in enumerate(found)]
             for order, part in (("given", found[:1]), (f"{orders - 1} others", found[1:])):
                 if part:
                     rows.append((name, order, f"{true:,}", str(form), *cells(part)))
     columns = ("NMI / ARI", "order", "true K", "", "first announced", "newest", "K", "us a record")
     show("words alone, and words and meaning", columns, sorted(rows, key=lambda row: _place(row, corpora)))
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("w", newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(("set", "order", "form", "records", *Run._fields))
-        for *names, first_nmi, first_ari, nmi, ari, clusters, cost in runs:
-            figures = (f"{figure:.4f}" for figure in (first_nmi, first_ari, nmi, ari))
-            writer.writerow((*names, *figures, clusters, f"{cost:.1f}"))
 
 
 def _place(row: tuple[str, ...], corpora: dict[str, list[Document]]) -> tuple[int, bool]:
@@ -168,37 +163,20 @@ def _place(row: tuple[str, ...], corpora: dict[str, list[Document]]) -> tuple[in
 # ---------------------------------------------------------------- cost
 
 
-def alone(texts: list[str], model: str) -> float:
-    """CPU microseconds that the vector of a text takes."""
-    from streamdp.encode.embedding import load_embedding
-
-    table = load_embedding(model)
-    table.rows(texts[:HEAD])
-    started = time.process_time()
-    for start in range(0, len(texts), CHUNK):
-        table.rows(texts[start : start + CHUNK])
-    return 1e6 * (time.process_time() - started) / len(texts)
-
-
 def costs(name: str, corpus: Sequence[Document], model: str | None) -> tuple[str, ...]:
-    """By stage, in all, most memory, and the size of a state."""
+    """CPU microseconds a record, start-up included, most memory, and the size of a state."""
     with tempfile.TemporaryDirectory() as folder:
         path, state = Path(folder, "in.jsonl"), Path(folder, "state")
         rows = ({"id": d.id, "time": d.time, "text": d.text} for d in corpus)
         path.write_bytes(b"".join(msgspec.json.encode(row) + b"\n" for row in rows))
         more = () if model is None else ("--embed", model)
-        run_of(path, len(corpus), *more)
-        taken = run_of(path, len(corpus), *more)
         command = streamdp(
             "consume", str(path), "--output", f"{path}.out", "--overwrite", "--state", str(state)
         )
         used = child_used([*command, *more], env=clean_environment())
         size = sum(file.stat().st_size for file in state.rglob("*") if file.is_file())
-    vector = 0.0 if model is None else alone([d.text for d in corpus], model)
-    parts = (vector, taken["encode"] - vector, taken["kernel"], taken["looks"])
-    in_all = sum(taken.values())
-    figures = (f"{us:.1f}" for us in (*parts, in_all - sum(parts), in_all))
-    return f"{name}, {model or 'words'}", *figures, f"{used.peak:.0f}", f"{size / 1e6:.2f}"
+    cost = f"{1e6 * used.seconds / len(corpus):.1f}"
+    return f"{name}, {model or 'words'}", cost, f"{used.peak:.0f}", f"{size / 1e6:.2f}"
 
 
 def main() -> None:
@@ -210,30 +188,28 @@ def main() -> None:
     parser.add_argument("--model", default="wordllama")
     parser.add_argument("--weight", nargs="+", type=float, default=[None], help="in place of the default")
     parser.add_argument("--kappa", nargs="+", type=float, default=[None], help="the same, by dimension")
-    parser.add_argument("--cost", action="store_true", help="measure time by stage, memory and state")
-    parser.add_argument("--peers", action="store_true", help="measure others too, and draw")
-    parser.add_argument("--output", type=Path, default=PICTURES, help="folder of CSV and picture")
+    parser.add_argument("--cost", action="store_true", help="measure time, memory and state")
+    parser.add_argument("--peers", action="store_true", help="measure others too")
     options = parser.parse_args()
     warm()
     corpora = {name: documents(name)[: options.records] for name in options.sets}
     if options.cost:
         measure_costs(corpora, options.model)
     elif options.peers:
-        measure_peers(corpora, options.model, options.output)
+        measure_peers(corpora, options.model)
     else:
         choices = itertools.product([options.model], options.weight, options.kappa)
         forms = [Form(), *(Form(*choice) for choice in choices)]
-        compare(corpora, forms, options.orders, options.output / "meaning.csv")
+        compare(corpora, forms, options.orders)
 
 
-def measure_peers(corpora: dict[str, list[Document]], model: str, output: Path) -> None:
-    """Print, write and draw what everyone reaches on the first records of each set, and at what cost."""
+def measure_peers(corpora: dict[str, list[Document]], model: str) -> None:
+    """Print what everyone reaches on the first records of each set, and at what cost."""
     import numba
     import sklearn.cluster
     import sklearn.decomposition  # noqa: F401  its threads are there to be limited
     from threadpoolctl import threadpool_limits
 
-    points: list[Point] = []
     numba.set_num_threads(1)
     with threadpool_limits(1), warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -244,23 +220,11 @@ def measure_peers(corpora: dict[str, list[Document]], model: str, output: Path) 
                 contender(who, texts._replace(corpus=known[:HEAD], truth=texts.truth[:HEAD]))
                 first, newest, seconds = contender(who, texts)
                 announced, revised = (agreement(labels, texts.truth) for labels in (first, newest))
-                point = Point(
-                    name,
-                    NAMES.get(who, who),
-                    "ARI",
-                    len(known),
-                    revised.found,
-                    announced.ari,
-                    revised.ari,
-                    seconds,
-                )
-                points.append(point)
                 figures = pair(announced.nmi, announced.ari), pair(revised.nmi, revised.ari)
-                rows.append((point.method, *figures, revised.found, f"{point.cost:,.0f}"))
+                cost = f"{1e6 * seconds / len(known):,.0f}"
+                rows.append((NAMES.get(who, who), *figures, revised.found, cost))
             title = f"{name}, {len(known):,} records, {len(np.unique(texts.truth))} clusters"
             show(title, ("NMI / ARI", "first", "newest", "K", "us a record"), rows)
-    write_points(output / "meaning_peers.csv", points)
-    draw(output / "meaning.png", points)
 
 
 def contender(who: str, texts: Texts) -> Found:
@@ -273,8 +237,7 @@ def contender(who: str, texts: Texts) -> Found:
 def measure_costs(corpora: dict[str, list[Document]], model: str) -> None:
     """Print costs without the model and with it."""
     rows = [costs(name, corpus, each) for name, corpus in corpora.items() for each in (None, model)]
-    parts = ("model", "rest of encoding", "search", "looks", "all else", "in all", "MiB", "state, MB")
-    show("CPU us a record by stage, without start-up", ("", *parts), rows)
+    show("CPU us a record, file to file", ("", "us", "MiB", "state, MB"), rows)
 
 
 if __name__ == "__main__":

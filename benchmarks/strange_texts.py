@@ -12,10 +12,8 @@ from typing import NamedTuple
 import numpy as np
 from msgspec.structs import replace
 
-from benchmarks import embedded
-from benchmarks.peers import hashed, textclust
+from benchmarks import embedded, textclust
 from benchmarks.quality import labels_of, truth_of
-from benchmarks.textclust import of_the_paper
 from benchmarks.workloads import Document, documents
 from streamdp.offline.fit import fit
 from streamdp.offline.plan import Plan
@@ -159,13 +157,13 @@ def kmeans(texts: Texts) -> np.ndarray:
     """Told the number of clusters; of all texts as TF-IDF of hashed words."""
     from sklearn.cluster import KMeans
 
-    rows = hashed([document.text for document in texts.corpus])
+    rows = embedded.hashed([document.text for document in texts.corpus])
     return np.asarray(KMeans(clusters_of(texts), n_init=3, random_state=0).fit_predict(rows))
 
 
 def of_textclust(texts: Texts) -> np.ndarray:
     """With its paper's settings, asked for each text once it has learned it."""
-    return textclust(texts.corpus, of_the_paper, 1).newest
+    return np.array(textclust.labels_of(texts.corpus))
 
 
 def clusters_of(texts: Texts) -> int:

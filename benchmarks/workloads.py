@@ -24,11 +24,8 @@ from streamdp.encode.batch import Batch
 from streamdp.encode.encoders import tokenizer_of
 from streamdp.encode.vocabulary import Vocabulary
 from streamdp.encode.word_encoder import WordEncoder
-from streamdp.likelihoods.base import Likelihood
-from streamdp.priors.base import Prior
 from streamdp.records import Record
 from streamdp.records.columns import Columns
-from streamdp.scoring.agreement import agreement
 from streamdp.settings import Settings
 from streamdp.settings.assemble import build_likelihood, build_model, build_prior
 
@@ -96,60 +93,7 @@ def mnist() -> tuple[np.ndarray, np.ndarray]:
     return np.ascontiguousarray(PCA(50, random_state=0).fit_transform(pixels)), truth
 
 
-def digits() -> tuple[np.ndarray, np.ndarray]:
-    """1,797 digits of 8 by 8 pixels on 16 principal components of variance one; and their labels."""
-    from sklearn.datasets import load_digits
-    from sklearn.decomposition import PCA
-
-    pixels, truth = load_digits(return_X_y=True)
-    vectors = PCA(16, random_state=0).fit_transform(pixels)
-    return np.ascontiguousarray(vectors / vectors.std(axis=0)), truth.astype(np.int64)
-
-
-def pixels() -> tuple[np.ndarray, np.ndarray]:
-    """1,797 digits as 8 by 8 pixels from 0 to 16; and their labels."""
-    from sklearn.datasets import load_digits
-
-    vectors, truth = load_digits(return_X_y=True)
-    return np.ascontiguousarray(vectors), truth.astype(np.int64)
-
-
-def segments() -> tuple[np.ndarray, np.ndarray]:
-    """River's 2,310 image segments, 18 features as its StandardScaler leaves them; and their classes."""
-    from river.datasets import ImageSegments
-    from river.preprocessing import StandardScaler
-
-    scaler, rows, truth = StandardScaler(), [], []
-    for features, kind in ImageSegments():
-        scaler.learn_one(features)
-        rows.append([scaler.transform_one(features)[name] for name in sorted(features)])
-        truth.append(kind)
-    return np.array(rows), np.unique(truth, return_inverse=True)[1].astype(np.int64)
-
-
 # ---------------------------------------------------------------- generated streams
-
-
-def drifting_mixture(n: int = 50_000, seed: int = 20260801) -> tuple[np.ndarray, np.ndarray]:
-    """20 Gaussian clusters in 10 dimensions whose centres drift; 3 are born at 1/3, 3 die at 2/3.
-
-    Diagonal standard deviations from 0.25 to 0.5, unequal weights, a total drift of length 2 where
-    centres are typically 4.5 apart. Returns vectors of shape (n, 10) and the true clusters.
-    """
-    rng = np.random.default_rng(seed)
-    centres = rng.normal(size=(20, 10))
-    directions = rng.normal(size=(20, 10))
-    directions *= 2.0 / np.linalg.norm(directions, axis=1, keepdims=True)
-    deviations = rng.uniform(0.25, 0.5, size=(20, 10))
-    weights = rng.dirichlet(np.full(20, 5.0))
-    vectors, truth = np.empty((n, 10)), np.empty(n, np.int64)
-    for i in range(n):
-        t = i / n
-        living = np.array([k for k in range(20) if (k > 2 or t >= 1 / 3) and (not 3 <= k <= 5 or t < 2 / 3)])
-        k = int(rng.choice(living, p=weights[living] / weights[living].sum()))
-        vectors[i] = centres[k] + t * directions[k] + deviations[k] * rng.normal(size=10)
-        truth[i] = k
-    return vectors, truth
 
 
 class ShortTexts:
@@ -192,13 +136,6 @@ class ShortTexts:
         return Encoded(batch, self.WORDS)
 
 
-def strangers(n: int, words: int) -> Encoded:
-    """Texts of so many words, none of which any other text has."""
-    ids = np.arange(n * words, dtype=np.int32)
-    offsets = np.arange(n + 1, dtype=np.int64) * words
-    return Encoded(Batch(offsets, ids, np.ones_like(ids), times=np.arange(n, dtype=float)), n * words)
-
-
 # ---------------------------------------------------------------- records as the beam reads them
 
 
@@ -230,11 +167,6 @@ def word_search(settings: Settings, vocabulary: int) -> BeamSearch:
     return search
 
 
-def vector_search(settings: Settings, prior: Prior, likelihood: Likelihood) -> BeamSearch:
-    """A new beam for vectors."""
-    return BeamSearch(build_model(settings, prior, likelihood), likelihood)
-
-
 def feed(search: BeamSearch, batches: Iterable[Batch]) -> np.ndarray:
     """Let the beam absorb everything; the labels as first announced."""
     labels = []
@@ -242,27 +174,6 @@ def feed(search: BeamSearch, batches: Iterable[Batch]) -> np.ndarray:
         for start, stop, out in search.run(batch):
             labels.append(out.answers["label"][start:stop].copy())
     return np.concatenate(labels)
-
-
-# ---------------------------------------------------------------- peers, and what is judged
-
-
-def predicted(model: Any, vectors: np.ndarray) -> tuple[np.ndarray, float]:
-    """Labels of a model of River that predicts, then learns, record by record; and the CPU seconds."""
-    rows = [dict(enumerate(row)) for row in vectors.tolist()]
-    labels = np.zeros(len(rows), np.int64)
-    started = time.process_time()
-    for i, row in enumerate(rows):
-        if i > 0:
-            labels[i] = model.predict_one(row)
-        model.learn_one(row)
-    return labels, time.process_time() - started
-
-
-def windowed(labels: np.ndarray, truth: np.ndarray, window: int) -> float:
-    """Mean ARI of disjoint windows."""
-    starts = range(0, len(truth) - window + 1, window)
-    return float(np.mean([agreement(labels[i : i + window], truth[i : i + window]).ari for i in starts]))
 
 
 @cache
