@@ -28,7 +28,7 @@ from streamdp.beam.data.sizes import leave_class
 from streamdp.beam.data.state import Incoming
 from streamdp.beam.step.clusters import bag_of_slot, hide_slot, score_record, value_of
 from streamdp.encode.batch import Batch
-from streamdp.encode.beside import STEP, VectorBeside
+from streamdp.encode.beside import STEP, Seen, VectorBeside
 from streamdp.encode.encoders import decoder_of
 from streamdp.errors import ConfigError, StreamdpError
 from streamdp.kernels.jit import entry
@@ -423,8 +423,9 @@ def test_a_state_of_vectors_of_another_length_is_refused(part: str, numbers: int
     engine = Engine(SETTINGS)
     engine.advance(tickets(20))
     stored = msgspec.msgpack.decode(engine.dumps())
-    assert len(stored["encoder"]["centre"][part]) == 8 * 8
-    stored["encoder"]["centre"][part] = bytes(8 * numbers)
+    seen, place = stored["encoder"]["centre"], Seen._fields.index(part)
+    assert len(seen[place][-1]) == 8 * 8
+    seen[place] = [seen[place][0], [numbers], bytes(8 * numbers)]
     with pytest.raises(StreamdpError):
         Engine.loads(msgspec.msgpack.encode(stored), SETTINGS)
 
