@@ -53,10 +53,11 @@ def _resolved(link: re.Match[str], folder: Path) -> str:
     """A link of a page in a folder of the repository, as the site has it where that is another page."""
     target = (ROOT / folder / link[1]).resolve().relative_to(ROOT).as_posix()
     anchor = link[2] or ""
+    up = "../" * (len(folder.parts) - 1) if folder.parts[:1] == ("docs",) else ""
     if target + anchor in ELSEWHERE:
-        return ELSEWHERE[target + anchor]
+        return up + ELSEWHERE[target + anchor]
     if target in ELSEWHERE:
-        return ELSEWHERE[target] + anchor
+        return up + ELSEWHERE[target] + anchor
     return link[0] if folder.parts[:1] == ("docs",) else target.removeprefix("docs/") + anchor
 
 
