@@ -405,4 +405,4 @@ def test_the_page_for_newcomers(broker: Any, tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr.decode()
     lines = (tmp_path / "assignments.jsonl").read_bytes().splitlines()
     assert json.loads(lines[-1]) == {"final_through": 4999}
-    assert b"5,000 records" in succeed(tmp_path, "show", "st")
+    assert b"5,000 records" in succeed(tmp_path, "stories", "st")

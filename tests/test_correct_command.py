@@ -66,8 +66,8 @@ def test_a_correction_is_seen_at_once_and_taken_by_the_next_run(half: Path, tmp_
         "what": "rename", "stories": [a], "title": "All about it", "number": 1, "who": "ann", "when": ""
     }  # fmt: skip
     assert (second["what"], third["what"]) == ("mute", "pin")
-    live = parsed(succeed(folder, "show", "state", "--json"))
-    assert b not in {cluster["cluster"] for cluster in live}
+    live = parsed(succeed(folder, "stories", "state", "--json", "--least", "1"))
+    assert b not in {story["label"] for story in live}
     shown = {story["label"]: story["title"] for story in stories(folder)}
     assert shown[a] == "All about it"
     assert b not in shown

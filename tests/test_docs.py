@@ -98,7 +98,7 @@ def test_a_page_that_promises_something_else_is_noticed(tmp_path: Path) -> None:
     )
     (told,) = failures(str(page), tmp_path)
     assert told.endswith("echo c\n\nprinted\nc\n\ninstead of\nd\n")
-    for command in ("streamdp show nothing", "streamdp show nothing > shown"):
+    for command in ("streamdp stories nothing", "streamdp stories nothing > shown"):
         page.write_text(f"```sh\n{command}\n```\n")
         with pytest.raises(AssertionError, match="streamdp: nothing: "):
             list(failures(str(page), tmp_path))

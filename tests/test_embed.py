@@ -150,7 +150,6 @@ def of_function(tmp_path_factory: pytest.TempPathFactory) -> Path:
 READING: tuple[tuple[str, ...], ...] = (
     ("stories", "state"),
     ("stories", "state", "--themes", "2"),
-    ("show", "state"),
     ("state", "verify", "state"),
     ("state", "info", "state"),
     ("state", "export", "state", "--into", "tables"),

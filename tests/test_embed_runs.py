@@ -169,7 +169,7 @@ def test_a_state_goes_on_with_its_own_embedding_alone(folder: Path) -> None:
     code, line = fail(folder, *WITH)
     assert (code, "(embed: was ./tiny, is mine:lengths)" in line) == (78, True)
     assert not (folder / "calls").exists()
-    assert b"2,000 records" in succeed(folder, "show", "st")  # for which no model is needed
+    assert b"2,000 records" in succeed(folder, "stories", "st")  # for which no model is needed
 
 
 def test_a_function_of_another_length_is_one_line(folder: Path) -> None:
@@ -192,7 +192,6 @@ def test_a_function_that_a_state_names_runs_only_if_the_user_names_it(folder: Pa
     assert code == 78
     assert "say --embed mine:lengths" in line
     for command in (
-        ("show", "st"),
         ("stories", "st"),
         ("state", "verify", "st"),
         ("refine", "st"),

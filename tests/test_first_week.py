@@ -103,7 +103,12 @@ def test_what_is_held_back_is_answered_in_silence(tmp_path: Path) -> None:
     process.stdin.write(b'{"text": "storm over the coast", "time": 5}\n')
     process.stdin.flush()
     wait_for_lines(tmp_path / "out", 1)
-    wait_for(lambda: [each["size"] for each in parsed(succeed(tmp_path, "show", "s", "--json"))] == [1])
+    wait_for(
+        lambda: (
+            [each["records"] for each in parsed(succeed(tmp_path, "stories", "s", "--json", "--least", "1"))]
+            == [1]
+        )
+    )
     process.stdin.close()
     assert process.wait(120) == 0
     assert len(assignments((tmp_path / "out").read_bytes())) == 1
@@ -117,8 +122,8 @@ def test_a_running_stream_can_be_looked_at(tmp_path: Path) -> None:
         process.stdin.write(b'{"text": "storm %d over the coast"}\n' % number)
         process.stdin.flush()
         wait_for_lines(tmp_path / "out", number + 1)
-    wait_for(lambda: b"2 records" in succeed(tmp_path, "show", "s"))
-    told = succeed(tmp_path, "show", "s")
+    wait_for(lambda: b"2 records" in succeed(tmp_path, "stories", "s"))
+    told = succeed(tmp_path, "stories", "s")
     assert "storm 0 over the coast" in told.decode()
     assert "record 0" in told.decode()
     process.stdin.close()
@@ -128,10 +133,10 @@ def test_a_running_stream_can_be_looked_at(tmp_path: Path) -> None:
 def test_records_without_times_live_in_records(folder: Path) -> None:
     data = b"".join(b'{"text": "storm over the coast number%d"}\n' % (i % 3) for i in range(9))
     succeed(folder, "consume", "-", "--state", "s", stdin=data)
-    clusters = parsed(succeed(folder, "show", "s", "--json"))
-    assert sum(c["size"] for c in clusters) == 9
-    assert all(c["first_time"] is None and c["last_time"] is None for c in clusters)
-    assert all(0 <= c["first_seq"] <= c["last_seq"] <= 8 and c["recent"] == c["size"] for c in clusters)
+    clusters = parsed(succeed(folder, "stories", "s", "--json", "--least", "1"))
+    assert sum(c["records"] for c in clusters) == 9
+    assert all(c["began"] is None and c["last"] is None for c in clusters)
+    assert all(0 <= c["first_seq"] <= c["last_seq"] <= 8 and c["now"] <= c["records"] for c in clusters)
 
 
 def test_frozen_answers_are_numbered_and_counted(folder: Path) -> None:
@@ -198,7 +203,11 @@ def test_mistakes_are_told_in_one_line(
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
 def test_a_full_device(folder: Path) -> None:
     succeed(folder, "consume", "in.jsonl", "--state", "s", "--output", "out")
-    for arguments in (("show", "s"), ("show", "s", "--json"), ("score", "out", "--truth", "in.jsonl")):
+    for arguments in (
+        ("stories", "s"),
+        ("stories", "s", "--json", "--least", "1"),
+        ("score", "out", "--truth", "in.jsonl"),
+    ):
         with open("/dev/full", "wb") as full:
             streams: dict[str, Any] = {"stdout": full, "stderr": subprocess.PIPE}
             process = fork(arguments, folder, environment(), stdin=subprocess.DEVNULL, **streams)

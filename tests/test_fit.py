@@ -86,8 +86,8 @@ def test_fit_is_repeatable_by_rounds(fitted: Path) -> None:
 
 def test_show_reads_the_snapshot_of_a_fit(fitted: Path) -> None:
     found = labels_of((fitted / "out").read_bytes())
-    clusters = parsed(succeed(fitted, "show", "state", "--json"))
-    assert {c["cluster"]: c["size"] for c in clusters} == {k: found.count(k) for k in set(found)}
+    clusters = parsed(succeed(fitted, "stories", "state", "--json", "--least", "1"))
+    assert {c["label"]: c["records"] for c in clusters} == {k: found.count(k) for k in set(found)}
 
 
 def test_refine_only_betters_and_keeps_labels(fitted: Path, tmp_path: Path) -> None:
@@ -98,8 +98,8 @@ def test_refine_only_betters_and_keeps_labels(fitted: Path, tmp_path: Path) -> N
     for change in changes:
         assert found[change["seq"]] == change["was"] != change["cluster"]
         found[change["seq"]] = change["cluster"]
-    clusters = parsed(succeed(tmp_path, "show", "refined", "--json"))
-    assert {c["cluster"]: c["size"] for c in clusters} == {k: found.count(k) for k in set(found)}
+    clusters = parsed(succeed(tmp_path, "stories", "refined", "--json", "--least", "1"))
+    assert {c["label"]: c["records"] for c in clusters} == {k: found.count(k) for k in set(found)}
     before = float(
         done.stderr.decode().split("streamdp: log joint ")[1].split(" nats before")[0].replace(",", "")
     )

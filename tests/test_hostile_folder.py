@@ -107,7 +107,7 @@ def test_rotation_renames_to_names_of_its_own(here: Path, name: str) -> None:
     assert (code, "is no name of a rotated file" in message) == (65, True)
 
 
-@pytest.mark.parametrize("command", ["show", "plot", "refine", "page", "frozen", "start-from", "resumed"])
+@pytest.mark.parametrize("command", ["stories", "plot", "refine", "page", "frozen", "start-from", "resumed"])
 @pytest.mark.parametrize("field", ["likelihood", "prior", "decay"])
 def test_no_module_is_imported_that_only_a_state_names(here: Path, command: str, field: str) -> None:
     (here / "evil.py").write_text(EVIL)
@@ -128,11 +128,11 @@ def test_no_module_is_imported_that_only_a_state_names(here: Path, command: str,
 def test_a_module_that_the_command_names_is_imported(here: Path) -> None:
     (here / "evil.py").write_text(EVIL)
     forge(here, lambda header: header["settings"].update(likelihood="evil:Evil"))
-    for command in (("show", "state"), ("refine", "state"), RUN):
+    for command in (("stories", "state"), ("refine", "state"), RUN):
         fail(here, *command, "--likelihood", "evil:Evil")  # there is no such class
         (here / "imported").unlink()
         sys.modules.pop("evil", None)
-    fail(here, "show", "state", likelihood="evil:Evil")
+    fail(here, "stories", "state", likelihood="evil:Evil")
     assert (here / "imported").exists()
     sys.modules.pop("evil", None)
 
@@ -162,7 +162,7 @@ def test_a_terminal_is_not_spoken_to(here: Path) -> None:
     assert b"\x1b" not in done.stderr
     (here / "in.jsonl").write_text('{"text": "storm \\u001b[2J over coast"}\n' * 3)
     succeed(here, *RUN[:3], "--output", "other", "--state", "more")
-    shown = succeed(here, "show", "more")
+    shown = succeed(here, "stories", "more")
     assert b"storm" in shown
     assert b"\x1b" not in shown
 
@@ -204,7 +204,7 @@ def test_only_regular_files_are_snapshots(here: Path, what: str) -> None:
         case _:
             path.symlink_to("/dev/zero")
     shown = subprocess.run(
-        [sys.executable, "-m", "streamdp", "show", "state"],
+        [sys.executable, "-m", "streamdp", "stories", "state"],
         cwd=here,
         capture_output=True,
         text=True,
@@ -221,7 +221,7 @@ def test_a_snapshot_that_is_too_large_is_not_read(here: Path) -> None:
         file.write(snapshot.PREFIX.pack(snapshot.MAGIC, snapshot.FORMAT, 100, size - 100))
         file.truncate(snapshot.PREFIX.size + size + 4)
     began = time.monotonic()
-    done = call(here, "show", "state")
+    done = call(here, "stories", "state")
     assert time.monotonic() - began < 60.0
     assert done.returncode == 0
     assert b"200.0 GiB" in done.stderr

@@ -11,6 +11,7 @@ import pytest
 from commands import assignments, call, newest_lines, parsed, start, succeed
 from nine_streams import REFUSED_AT, TOPICS, Model, N, kind_of, lines_of, models, write
 
+from streamdp.reports.source import opened
 from streamdp.scoring.agreement import agreement
 
 RUN = ("consume", "--file", "in.jsonl", "--output", "out", "--state", "st")
@@ -86,24 +87,30 @@ def test_killed_twice(whole: Path, model: Model, tmp_path: Path) -> None:
     assert b"resuming from record" in done.stderr
     for name in ("out", "out.rejects.jsonl"):
         assert (tmp_path / name).read_bytes() == (whole / name).read_bytes(), name
-    assert succeed(tmp_path, "show", "st", "--json") == succeed(whole, "show", "st", "--json")
+    assert succeed(tmp_path, "stories", "st", "--json", "--least", "1") == succeed(
+        whole, "stories", "st", "--json", "--least", "1"
+    )
 
 
 def test_clusters_are_told(whole: Path, family: str) -> None:
-    clusters = parsed(succeed(whole, "show", "st", "--json"))
+    clusters = sorted(opened(whole / "st")[1].clusters(), key=lambda cluster: -cluster.size)
     found = labels_of((whole / "out").read_bytes())
-    assert {c["cluster"]: c["size"] for c in clusters} == {k: found.count(k) for k in set(found)}
+    assert {c.cluster: c.size for c in clusters} == {k: found.count(k) for k in set(found)}
+    stories = parsed(succeed(whole, "stories", "st", "--json", "--least", "1"))
+    assert {s["label"]: s["records"] for s in stories} == {c.cluster: c.size for c in clusters}
     centres = kind_of(family).centres
     for cluster in clusters[:3]:
-        kind = TRUTH[found.index(cluster["cluster"])]
+        kind = TRUTH[found.index(cluster.cluster)]
         if centres is None:
-            assert cluster["mean"] is None
-            told = {word.removeprefix(word[:2]) if word[1] == "=" else word for word, _ in cluster["words"]}
+            assert cluster.mean is None
+            told = {
+                word.removeprefix(word[:2]) if word[1] == "=" else word for word, _ in cluster.words or ()
+            }
             assert told == set(TOPICS[kind].split())
         else:
-            assert cluster["words"] is None
+            assert cluster.words is None
             scale = np.abs(centres).max()
-            assert cluster["mean"] == pytest.approx(centres[kind], abs=0.1 * scale)
+            assert cluster.mean == pytest.approx(centres[kind], abs=0.1 * scale)
 
 
 def test_fit_and_a_stream_that_begins_there(whole: Path, model: Model, tmp_path: Path) -> None:
@@ -114,8 +121,8 @@ def test_fit_and_a_stream_that_begins_there(whole: Path, model: Model, tmp_path:
     succeed(tmp_path, *fit, "--output", "fitted", "--state", "f")
     fitted = labels_of((tmp_path / "fitted").read_bytes())
     assert agreement(TRUTH[:199], fitted).nmi > 0.7
-    clusters = parsed(succeed(tmp_path, "show", "f", "--json"))
-    assert {c["cluster"]: c["size"] for c in clusters} == {k: fitted.count(k) for k in set(fitted)}
+    clusters = parsed(succeed(tmp_path, "stories", "f", "--json", "--least", "1"))
+    assert {c["label"]: c["records"] for c in clusters} == {k: fitted.count(k) for k in set(fitted)}
     more = succeed(tmp_path, "consume", "--file", "more.jsonl", "--start-from", "f", "--state", "st")
     first = [line for line in assignments(more) if line["revision"] == 0]
     assert [line["seq"] for line in first] == list(range(199, N))
@@ -134,6 +141,6 @@ def test_refine(whole: Path, tmp_path: Path) -> None:
     for change in parsed(done.stdout):
         assert found[change["seq"]] == change["was"] != change["cluster"]
         found[change["seq"]] = change["cluster"]
-    clusters = parsed(succeed(tmp_path, "show", "refined", "--json"))
-    assert {c["cluster"]: c["size"] for c in clusters} == {k: found.count(k) for k in set(found)}
+    clusters = parsed(succeed(tmp_path, "stories", "refined", "--json", "--least", "1"))
+    assert {c["label"]: c["records"] for c in clusters} == {k: found.count(k) for k in set(found)}
     assert agreement(TRUTH, found).nmi > 0.9

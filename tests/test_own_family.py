@@ -163,8 +163,8 @@ def test_consume_and_resume(tmp_path: Path) -> None:
     output = (tmp_path / "whole" / "out").read_bytes()
     assert (tmp_path / "resumed" / "out").read_bytes() == output
     assert len({line["cluster"] for line in newest_lines(output)[-30:]}) == 3
-    clusters = parsed(succeed(tmp_path / "whole", "show", "state", "--json", *run[1:5]))
-    assert sorted(round(cluster["mean"][0] / 100.0) for cluster in clusters[:3]) == [0, 1, 6]
+    clusters = parsed(succeed(tmp_path / "whole", "stories", "state", "--json", "--least", "1", *run[1:5]))
+    assert sorted(round(float(cluster["title"].split()[0]) / 100.0) for cluster in clusters[:3]) == [0, 1, 6]
 
 
 @pytest.mark.usefixtures("importable")

@@ -223,8 +223,8 @@ def test_shards_answer_as_they_do_in_one_process(
     assert_same(spark.read.parquet(str(sharded / "out")).collect(), answers)
     written = export_states(spark, sharded / "checkpoint", tmp_path)
     assert [path.parent.name for path in written] == ["all"]
-    shown = json.loads(succeed(tmp_path, "show", "all", "--json").splitlines()[0])
-    assert shown["size"] > 1
+    shown = json.loads(succeed(tmp_path, "stories", "all", "--json", "--least", "1").splitlines()[0])
+    assert shown["records"] > 1
 
 
 def test_a_table_in_shards_is_answered_to_the_end(spark: SparkSession, stream: Path) -> None:
@@ -344,8 +344,8 @@ def test_a_table_is_answered_to_the_end_as_consume_does(
 def test_the_states_of_a_query_are_snapshots(spark: SparkSession, ran: Path, tmp_path: Path) -> None:
     written = export_states(spark, ran / "checkpoint", tmp_path)
     assert sorted(path.parent.name for path in written) == list(TENANTS)
-    shown = json.loads(succeed(tmp_path, "show", "acme", "--json").splitlines()[0])
-    assert shown["size"] > 1
+    shown = json.loads(succeed(tmp_path, "stories", "acme", "--json", "--least", "1").splitlines()[0])
+    assert shown["records"] > 1
     again = export_states(spark, ran / "checkpoint", tmp_path)
     assert again == written
     (tmp_path / "in").write_text("storm over the coast\n")

@@ -280,7 +280,7 @@ def test_a_run_goes_on_from_the_snapshot_before(tmp_path: Path) -> None:
     body["state"]["parent"] = pack(np.full(len(unpack(body["state"]["parent"])), 1 << 40))
     path = max((tmp_path / "state").glob("*.sdp"))
     path.write_bytes(snapshot_file(header, msgspec.msgpack.encode(body)))
-    code, message = fail(tmp_path, "show", str(path))
+    code, message = fail(tmp_path, "stories", str(path))
     assert code == 65
     assert "parent out of range" in message
     answers = (tmp_path / "out").read_bytes()

@@ -181,10 +181,10 @@ def copied(half: Path, folder: Path) -> Path:
 def test_sigkill_at_any_moment_changes_no_byte(half: Path, tmp_path: Path) -> None:
     """Killed before and after the position was noted: the outputs are those of a quiet run."""
     folder = copied(half, tmp_path / "quiet")
-    shown = parsed(succeed(folder, "show", "state", "--json"))
+    shown = parsed(succeed(folder, "stories", "state", "--json", "--least", "1"))
 
     def label(begins: str) -> str:
-        return str(next(each["cluster"] for each in shown if each["template"].startswith(begins)))
+        return str(next(each["label"] for each in shown if each["title"].startswith(begins)))
 
     succeed(folder, "correct", "state", "close", label("answered with code"), "hole", "1")
     succeed(folder, "correct", "state", "split", label("user"), "hole", "2", "200")

@@ -34,10 +34,11 @@ def _need_locks() -> None:
 
 def _run() -> int:
     from streamdp.cli.app import app
-    from streamdp.cli.errors import report
+    from streamdp.cli.errors import report, speak_warnings
 
     before = os.umask(0o077)  # what is written holds records: it is the user's alone
     os.umask(before | 0o077)
+    speak_warnings()
     try:
         code = app(prog_name="streamdp", standalone_mode=False)
         if sys.stdout is not None:  # closed

@@ -15,7 +15,6 @@ from streamdp.settings import Settings
 from streamdp.settings.alerts import Alerting
 from streamdp.settings.io_options import Input, Outputs, PageAddress, Results, Service, Serving
 from streamdp.settings.schema import Classes
-from streamdp.story.orders import Sort
 
 app = typer.Typer(
     cls=Group,
@@ -232,25 +231,6 @@ def config(settings: Settings) -> None:
     config(settings)
 
 
-@app.command(epilog="Example: streamdp show st --watch")
-@with_options
-def show(
-    state: State,
-    classes: Classes,
-    json: Annotated[bool, typer.Option("--json", help="all clusters as JSON lines")] = False,
-    top: Annotated[int, typer.Option(min=1, help="clusters in the table")] = 15,
-    sort: Annotated[Sort, typer.Option(help="what comes first: size, new, growing or last")] = "size",
-    closed: Annotated[bool, typer.Option("--closed", help="show clusters that closed last instead")] = False,
-    watch: Annotated[
-        bool, typer.Option("--watch", help="show each newer snapshot of a running stream")
-    ] = False,
-) -> None:
-    """Show the stories of a snapshot: title, records, trend, times, some of their records."""
-    from streamdp.cli.show import show
-
-    show(state, classes, as_json=json, top=top, sort=sort, watch=watch, closed=closed)
-
-
 @app.command(epilog="Example: streamdp correct st merge 12 57")
 @with_options
 def correct(
@@ -305,11 +285,12 @@ def erase(
 def stories(
     options: StoriesOptions,
     path: StoriesOf,
+    classes: Classes,
 ) -> None:
     """Print stories, or one of them, or their records: as a table, CSV, JSON or a page."""
     from streamdp.cli.stories import stories
 
-    stories(path, options)
+    stories(path, options, classes)
 
 
 @app.command(epilog="Example: streamdp diff st --since 6h")
@@ -410,6 +391,6 @@ def score(
     json: Annotated[bool, typer.Option("--json", help="as one JSON object")] = False,
 ) -> None:
     """Compare assignments with a known truth: NMI, ARI, homogeneity, completeness, V."""
-    from streamdp.cli.show import show_scores
+    from streamdp.cli.score import show_scores
 
     show_scores(assignments, truth, field, as_json=json)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from typing import IO
 
 from rich.console import RenderableType
 from rich.text import Text
@@ -20,11 +19,6 @@ SHARE = 33.0
 
 WHILE, AT_THE_END = 10, 20
 """Stories that are shown while the run goes on, and at its end."""
-
-
-def is_terminal(stream: IO[str] | None) -> bool:
-    """Whether people read what is written there."""
-    return stream is not None and stream.isatty()
 
 
 class Pace:

@@ -13,15 +13,14 @@ from typing import Any
 from streamdp_connectors.protocol import Replayable, SinkClosed
 
 from streamdp.cli.alerts import Alarm, watches
-from streamdp.cli.board import Board, is_terminal
+from streamdp.cli.board import Board
 from streamdp.cli.correct import Corrector, heard_of
-from streamdp.cli.errors import say, speak_of, speak_warnings, warn
+from streamdp.cli.errors import is_terminal, say, speak_of, warn
 from streamdp.cli.interrupt import LIMIT, Interrupt
 from streamdp.cli.lines import further_columns
 from streamdp.cli.observers import RunObserver
 from streamdp.cli.reading import Reader
 from streamdp.cli.recognise import recognised, refuse_lacking
-from streamdp.cli.show import open_snapshot
 from streamdp.cli.snapshots import Snapshots, continued, report_change, wait_for_turn, with_modes
 from streamdp.cli.status import Display, Status, counted, exit_code, print_summary, warn_of_memory
 from streamdp.cli.writing import (
@@ -36,7 +35,7 @@ from streamdp.engine import Engine
 from streamdp.errors import Exit
 from streamdp.kernels.compilation import working_time
 from streamdp.records import Answers
-from streamdp.reports.source import settings_of
+from streamdp.reports.source import open_snapshot, settings_of
 from streamdp.settings import Settings
 from streamdp.settings.alerts import Alerting
 from streamdp.settings.io_options import NOWHERE, Input, Outputs, Serving
@@ -349,7 +348,6 @@ def consume(
     """
     if input.partition is not None:
         speak_of(f"partition {input.partition}: ")
-    speak_warnings()
     watch, alarm = watches(serving, alerting, input.label, settings)
     try:
         resumable = input.topic is not None or outputs.state is not None

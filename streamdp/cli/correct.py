@@ -13,11 +13,10 @@ from streamdp_connectors.kafka.source import KafkaSource
 
 from streamdp.cli.errors import say, warn
 from streamdp.cli.reading import Client
-from streamdp.cli.show import open_state
 from streamdp.engine import Engine
 from streamdp.errors import ConfigError, Exit
 from streamdp.records import Answers
-from streamdp.reports.source import append_correction
+from streamdp.reports.source import append_correction, open_state
 from streamdp.settings.io_options import Input
 from streamdp.settings.schema import Classes
 from streamdp.state.corrections import (

@@ -11,7 +11,7 @@ from streamdp.cli.board import Board
 from streamdp.cli.config import automatic
 from streamdp.cli.errors import say
 from streamdp.cli.observers import LivePage
-from streamdp.cli.show import agreement_table
+from streamdp.cli.score import agreement_table
 from streamdp.cli.status import Display
 from streamdp.cli.stories import console, story_table
 from streamdp.demo.stream import DemoRecord, demo_stream

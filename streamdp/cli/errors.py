@@ -8,7 +8,7 @@ import sys
 import threading
 import traceback
 from datetime import UTC, datetime
-from typing import Any, Literal
+from typing import IO, Any, Literal
 
 from typer import Abort
 
@@ -71,6 +71,11 @@ class _Spoken(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         say(" ".join(record.getMessage().split()), "error" if record.levelno >= logging.ERROR else "warning")
+
+
+def is_terminal(stream: IO[str] | None) -> bool:
+    """Whether people read what is written there."""
+    return stream is not None and stream.isatty()
 
 
 def speak_warnings() -> None:

@@ -17,7 +17,6 @@ from streamdp.cli.options import FitOptions, RefineOptions
 from streamdp.cli.plot import Place, check_pictures, save
 from streamdp.cli.reading import Reader
 from streamdp.cli.recognise import recognised
-from streamdp.cli.show import open_state
 from streamdp.cli.status import Display, Progress, counted, summarise_chains
 from streamdp.cli.writing import Sinks, refuse_double_use
 from streamdp.errors import ConfigError, Exit, foreseen
@@ -30,6 +29,7 @@ from streamdp.offline.refine import need_all_records, refine_task, task_of
 from streamdp.offline.solve import solve_likelier
 from streamdp.plots.pages import OF_FIT, of_fit
 from streamdp.records import Answers, Lines, Record, Reject
+from streamdp.reports.source import open_state
 from streamdp.settings import Settings
 from streamdp.settings.assemble import is_sparse
 from streamdp.settings.io_options import Input, Outputs, Results

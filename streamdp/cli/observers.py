@@ -13,7 +13,7 @@ from streamdp_connectors.store.sink import StoreSink
 from streamdp.answers.describe import KINDS
 from streamdp.cli.board import Pace
 from streamdp.cli.config import automatic
-from streamdp.cli.errors import say, speak_warnings
+from streamdp.cli.errors import say
 from streamdp.cli.reading import Reader
 from streamdp.decode import decoder
 from streamdp.encode import order
@@ -260,7 +260,6 @@ def checked_token(token: str, where: str) -> str:
 
 def open_page(at: Serving, stream: str, chosen: Sequence[str], **how: Any) -> Page:
     """Serve a page. Raises StreamdpError."""
-    speak_warnings()
     token, called = how.pop("token", None) or token_in(at.page_token), how.pop("called", "page")
     try:
         from streamdp.page.server import Page

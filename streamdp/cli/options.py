@@ -170,6 +170,8 @@ class StoriesOptions(msgspec.Struct, frozen=True, kw_only=True):
     limit: Annotated[
         Positive | None, _about("at most so many (default: 20 in a table, all elsewhere)", metavar="N")
     ] = None
+    samples: Annotated[bool, _about("with some of their records, in a table")] = False
+    watch: Annotated[bool, _about("the table again for each newer snapshot of a running stream")] = False
     now: Annotated[
         str | None, _about("how long now is: 1h, 1d (default: what the latest records took)", metavar="TIME")
     ] = None
@@ -193,6 +195,10 @@ def parse_budget(text: str) -> tuple[int | None, float | None]:
     return (None, value * units[unit]) if unit else (int(value), None)
 
 
+RENAMED_COMMANDS = {"show": "stories"}
+"""What does today what other commands did."""
+
+
 class Group(TyperGroup):
     """All commands, whose options cost nothing where they need no reading: defaults, and texts.
 
@@ -205,6 +211,8 @@ class Group(TyperGroup):
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """A command of that name, None where there is none."""
+        if cmd_name in RENAMED_COMMANDS:
+            raise ConfigError(f"{cmd_name} is now: streamdp {RENAMED_COMMANDS[cmd_name]}", Exit.USAGE)
         found: Any = super().get_command(ctx, cmd_name)
         if found is not None:
             _spared(found.get_params(ctx))

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from streamdp.cli.errors import say
-from streamdp.cli.show import open_state
 from streamdp.cli.status import counted
 from streamdp.engine import Engine
 from streamdp.errors import ConfigError, Exit, foreseen, how_to_install
@@ -19,7 +18,7 @@ from streamdp.plots.lives import Life, lives_of_answers, lives_of_clusters, live
 from streamdp.plots.pages import OF_STREAM, names_of, of_stream
 from streamdp.plots.style import Clock
 from streamdp.records import ClusterSummary, Event
-from streamdp.reports.source import is_state
+from streamdp.reports.source import is_state, open_state
 from streamdp.settings.schema import Classes
 
 if TYPE_CHECKING:

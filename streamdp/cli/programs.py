@@ -9,7 +9,6 @@ import os
 import sys
 from typing import BinaryIO
 
-from streamdp.cli.errors import speak_warnings
 from streamdp.cli.observers import checked_token, token_in
 from streamdp.cli.serve import TOKEN
 from streamdp.errors import ConfigError, Exit, how_to_install
@@ -24,7 +23,6 @@ def serve_programs(where: str, token: str | None, *, corrects: bool) -> None:
         raise ConfigError(f"mcp needs more packages: {how_to_install('mcp')}", Exit.UNAVAILABLE) from None
     from streamdp.questions.sources import LocalSource, RemoteSource
 
-    speak_warnings()
     source: LocalSource | RemoteSource
     if where.startswith(("http://", "https://")):
         known = token_in(token)

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from streamdp_connectors.kafka.client import Members
 
-from streamdp.cli.errors import say, speak_warnings, warn
+from streamdp.cli.errors import say, warn
 from streamdp.cli.interrupt import LIMIT, Interrupt
 from streamdp.cli.reading import Client
 from streamdp.cli.writing import default_state, rotation_of, state_of
@@ -161,7 +161,6 @@ def _begin(command: list[str]) -> subprocess.Popen[bytes]:
 
 def share(input: Input, outputs: Outputs, serving: Serving) -> int:
     """Run this process's share of the partitions until they end, one fails, or a signal comes."""
-    speak_warnings()
     assert input.topic is not None
     rotation_of(outputs.rotate)  # what is wrong with it is said here once, and not by each run
     client, state = Client.of(input), _state(input, outputs)

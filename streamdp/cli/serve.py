@@ -18,7 +18,7 @@ from streamdp_connectors.protocol import FullError
 from streamdp.cli.alerts import Alarm
 from streamdp.cli.config import automatic
 from streamdp.cli.consume import Run, run_to_end
-from streamdp.cli.errors import say, speak_warnings, warn
+from streamdp.cli.errors import say, warn
 from streamdp.cli.interrupt import LIMIT, Interrupt
 from streamdp.cli.observers import LivePage, Measured, Observers, RunObserver, checked_token, token_in
 from streamdp.cli.reading import COLUMNS, Reader, format_of
@@ -265,7 +265,6 @@ def serve(
     """Serve until a signal comes. Returns the exit code."""
     outputs = _checked(outputs, written)
     token, tls, keep = _token(at), _tls(at), _size(at.keep_journal)
-    speak_warnings()
     if format_of(settings, None) in COLUMNS:
         raise ConfigError("a service has no header of columns: send JSON or text", Exit.CONFIG)
     assert outputs.state is not None

@@ -8,12 +8,11 @@ from pathlib import Path
 import msgspec
 
 from streamdp.cli.errors import say
-from streamdp.cli.show import ago, open_snapshot, open_state
-from streamdp.cli.status import counted
+from streamdp.cli.status import ago, counted
 from streamdp.cli.tables import TableFormat, write_tables
 from streamdp.engine import Engine
 from streamdp.errors import Exit, StreamdpError
-from streamdp.reports.source import settings_of
+from streamdp.reports.source import open_snapshot, open_state, settings_of
 from streamdp.settings.load import differences, model_settings
 from streamdp.settings.schema import Classes, Settings
 from streamdp.state.snapshot import Header, SnapshotError, read, snapshots

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Any
 from streamdp.cli.board import EVERY
 from streamdp.cli.config import automatic
 from streamdp.cli.observers import open_page
-from streamdp.cli.show import as_it_ended, open_state
 from streamdp.engine import Engine
 from streamdp.errors import ConfigError, Exit
-from streamdp.reports.source import append_correction
+from streamdp.reports.source import append_correction, open_state, opened
 from streamdp.settings.io_options import Serving
 from streamdp.settings.schema import Classes
 from streamdp.state.corrections import Correction
@@ -28,14 +27,14 @@ LOOK = 2.0
 def serve_state(state: str, at: Serving, classes: Classes) -> None:
     """Serve the newest snapshot until a signal comes. Raises StreamdpError."""
     seen = written_at(state)
-    header, engine = as_it_ended(state, classes)
+    header, engine, _ = opened(state, classes)
     page = open_page(at, state, automatic(engine.settings))
     page.view.state = state
     figures: dict[str, Any] = {"state": "snapshot", "written": header.written}
 
     def show_again() -> None:
         nonlocal header, engine
-        header, engine = as_it_ended(state, classes)
+        header, engine, _ = opened(state, classes)
         figures["written"] = header.written
         page.view.restart()
         _publish(page, engine, figures)

@@ -112,6 +112,15 @@ class Status:
         self.line = ", ".join(parts)
 
 
+def ago(written: float) -> str:
+    """How long ago a time was."""
+    seconds = max(time.time() - written, 0.0)
+    for size, unit in ((86400.0, "day"), (3600.0, "hour"), (60.0, "minute")):
+        if seconds >= size:
+            return counted(int(seconds / size), unit) + " ago"
+    return counted(int(seconds), "second") + " ago"
+
+
 def refined_line(engine: Engine) -> str:
     """The results of refinements; empty if there were none."""
     refined = engine.refined()

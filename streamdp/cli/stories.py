@@ -1,15 +1,16 @@
-"""``streamdp stories`` and ``report``: the stories of a state, a store or a file of answers."""
+"""``streamdp stories``: the stories of a state, a store or a file of answers."""
 
 from __future__ import annotations
 
 import os
 import sys
+import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
-from rich.console import Console
+from rich.console import Console, Group
 from rich.table import Table
 from rich.text import Text
 
@@ -18,16 +19,19 @@ from streamdp.answers.listing import table as html_table
 from streamdp.cli.errors import say
 from streamdp.cli.lines import csv_of
 from streamdp.cli.options import StoriesOptions
+from streamdp.cli.status import ago, counted, refined_line
 from streamdp.errors import ConfigError, Exit, foreseen
 from streamdp.ledger.samples import text_of_kept
 from streamdp.questions.asking import chosen_of, stories_asked
 from streamdp.questions.questions import ListStories
 from streamdp.reports.report import document
 from streamdp.reports.report import report as written
-from streamdp.reports.source import StorySource, source_of
+from streamdp.reports.source import StateStories, StorySource, source_of
+from streamdp.settings.schema import Classes
+from streamdp.state.snapshot import written_at
 from streamdp.story.clock import duration
 from streamdp.story.orders import Sort
-from streamdp.story.story import CoarseStory, Stories, Story, StoryRecord, Theme, iso, row_of
+from streamdp.story.story import CoarseStory, Stories, Story, StoryRecord, Theme, iso, noun_of, row_of
 
 IN_TABLE = 20
 """Stories of a table, unless a limit says otherwise."""
@@ -41,13 +45,18 @@ HEADS = {"lines": "template", "vectors": "mean"}
 """What the column of titles is called where records are no texts."""
 
 
-def stories(path: str, options: StoriesOptions) -> None:
+SECONDS = 2.0
+"""Seconds between two looks for a newer snapshot."""
+
+
+def stories(path: str, options: StoriesOptions, classes: Classes) -> None:
     """Print the stories of a path. Raises StreamdpError."""
-    if options.csv + options.json + options.html > 1:
-        raise ConfigError("say one of --csv, --json and --html", Exit.USAGE)
-    source = source_of(path)
-    question = _question(options)
-    found = stories_asked(question, source, _seconds("--now", options.now))
+    if options.csv + options.json + options.html + options.watch > 1:
+        raise ConfigError("say one of --csv, --json, --html and --watch", Exit.USAGE)
+    if options.watch:
+        _watch(path, options, classes)
+    source, question = source_of(path, classes), _question(options)
+    found = _found(source, question, options)
     if options.coarse is not None:
         found = _coarse(found, options)
     if options.story is not None:
@@ -65,9 +74,28 @@ def stories(path: str, options: StoriesOptions) -> None:
     if options.records:
         _print_records(source, shown, options)
     elif not _write_stories(shown, options):
-        console().print(story_table(_title(found, options), shown), highlight=False)
+        console().print(_view(source, found, shown, options), highlight=False)
     for line in _left_out(found, chosen, shown, small, source, options):
         say(line)
+
+
+def _watch(path: str, options: StoriesOptions, classes: Classes) -> None:
+    """Print the stories of a state, and again at each newer snapshot, until a signal comes."""
+    others = (options.records or None, options.story, options.themes, options.theme, options.coarse)
+    if any(other is not None for other in others):
+        raise ConfigError("--watch goes without --records, --story, --themes, --theme, --coarse", Exit.USAGE)
+    if not isinstance(source_of(path, classes), StateStories):
+        raise ConfigError(f"{path}: is no state, and --watch looks for its newer snapshots", Exit.USAGE)
+    question, seen = _question(options), 0
+    screen = console()
+    while True:
+        if seen != (seen := written_at(path)):
+            source = source_of(path, classes)
+            found = _found(source, question, options)
+            chosen, _ = chosen_of(question, found, source, path)
+            screen.clear()
+            screen.print(_view(source, found, chosen[: options.limit or IN_TABLE], options), highlight=False)
+        time.sleep(SECONDS)
 
 
 def console(width: int = 140) -> Console:
@@ -98,6 +126,15 @@ def _question(options: StoriesOptions) -> ListStories:
         until=options.until,
         growing=options.growing,
     )
+
+
+def _found(source: StorySource, question: ListStories, options: StoriesOptions) -> Stories:
+    """The stories that are chosen from; with their themes where the stream has them."""
+    found = stories_asked(question, source, _seconds("--now", options.now))
+    if question.which != "live" or not isinstance(source, StateStories):
+        return found
+    themes = source.engine.settings.themes
+    return found.themed(themes) if themes else found
 
 
 def _left_out(
@@ -131,6 +168,39 @@ def _title(found: Stories, options: StoriesOptions) -> str:
 
 def _end(found: Stories) -> str:
     return iso(found.clock.time) if found.clock.dated else f"record {found.clock.time:,.0f}"
+
+
+def _view(source: StorySource, found: Stories, shown: Stories, options: StoriesOptions) -> Group:
+    """A table, below what a state says of itself."""
+    above = _state_lines(source) if isinstance(source, StateStories) else ()
+    table = story_table(_title(found, options), shown, samples=options.samples)
+    return Group(*map(Text, above), table)
+
+
+def _state_lines(source: StateStories) -> Iterable[str]:
+    engine = source.engine
+    counts, live = engine.counters(), len(engine.stories(records=False))
+    more = f", {engine.held_back:,} more held back" if engine.held_back else ""
+    begun = counts.get("clusters_created", 0)
+    yield (
+        f"{counted(engine.seq, 'record')}{more}; {live:,} live {noun_of(engine.kind, live)}, "
+        f"{begun:,} since the stream began; written {ago(source.header.written)}"
+    )
+    if "lines_distinct" in counts:
+        forgotten = f", {counts['lines_forgotten']:,} more forgotten" if counts["lines_forgotten"] else ""
+        yield (
+            f"{counted(counts['lines_distinct'], 'distinct line')} but for their numbers{forgotten}; "
+            f"{counted(counts['clusters_merged'], 'template')} became part of older ones"
+        )
+    if counts.get("second_looks"):
+        moved, merged = counts["records_moved"], counts["clusters_merged"]
+        yield (
+            f"{counted(counts['second_looks'], 'second look')}: {counted(moved, 'record')} moved, "
+            f"{counted(merged, 'cluster')} merged, {engine.nats_gained:,.1f} nats won"
+        )
+    if line := refined_line(engine):
+        yield line
+    yield f"log evidence {engine.log_evidence:,.1f} nats"
 
 
 def story_table(title: str, stories: Stories, *, samples: bool = False) -> Table:

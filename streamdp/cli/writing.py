@@ -21,7 +21,7 @@ from streamdp_connectors.protocol import Marked, Sink, SinkError, SinkRequest
 from streamdp_connectors.store.sink import StoreLeft, StoreSink
 from streamdp_connectors.store.tables import Bounds
 
-from streamdp.cli.board import is_terminal
+from streamdp.cli.errors import is_terminal
 from streamdp.cli.lines import is_parquet, lines_for
 from streamdp.cli.reading import Client
 from streamdp.cli.registered import sink_of

@@ -63,7 +63,7 @@ def engine_of(
 
 
 def save(folder: StateFolder, engine: Engine, writer: Writer) -> None:
-    """Write a snapshot that ``show``, ``refine`` and ``consume --start-from`` read. Raises SnapshotError."""
+    """Write a snapshot that ``stories``, ``fit`` and ``consume --start-from`` read. Raises SnapshotError."""
     modes = {"final_only": False, "events": False}
     header = Header(model_settings(engine.settings), engine.seq, {}, {}, modes, time.time(), writer)
     folder.write(header, engine.dumps())

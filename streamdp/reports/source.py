@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import logging
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Protocol
@@ -32,21 +32,16 @@ from streamdp.story.story import Stories, Story, StoryRecord
 _log = logging.getLogger("streamdp")
 
 
-def open_snapshot(state: str | Path, warn: Callable[[str], None] = _log.warning) -> tuple[Header, bytes]:
-    """A snapshot file, or the newest snapshot in a folder; ``warn`` hears of those that cannot be used.
-
-    Raises SnapshotError.
-    """
+def open_snapshot(state: str | Path) -> tuple[Header, bytes]:
+    """A snapshot file, or the newest sound snapshot in a folder. Raises SnapshotError."""
     path = Path(state)
-    found = newest(path, warn) if path.is_dir() else read(path)
+    found = newest(path, _log.warning) if path.is_dir() else read(path)
     if found is None:
         raise SnapshotError(f"{state}: holds no snapshot", Exit.NO_INPUT)
     return found
 
 
-def open_state(
-    state: str | Path, classes: Classes | None = None, warn: Callable[[str], None] = _log.warning
-) -> tuple[Header, Engine]:
+def open_state(state: str | Path, classes: Classes | None = None) -> tuple[Header, Engine]:
     """The engine of a snapshot file, or of the newest sound snapshot in a folder. Raises SnapshotError.
 
     A folder's engine has what was corrected since its newest snapshot.
@@ -61,22 +56,20 @@ def open_state(
     path = Path(state)
     if not path.is_dir():
         return load(*read(path))
-    found = newest_taken(path, warn, load)
+    found = newest_taken(path, _log.warning, load)
     if found is None:
         raise SnapshotError(f"{state}: holds no snapshot", Exit.NO_INPUT)
     catch_up(found[1], path)
     return found
 
 
-def opened(
-    state: str | Path, classes: Classes | None = None, warn: Callable[[str], None] = _log.warning
-) -> tuple[Header, Engine, dict[int, Assignment]]:
+def opened(state: str | Path, classes: Classes | None = None) -> tuple[Header, Engine, dict[int, Assignment]]:
     """The same for those who only look: of a run that has ended, with what its last look changed.
 
     All that shows a state opens it here, so that all show the same. The third is the answers to the latest
     records, by number.
     """
-    header, engine = open_state(state, classes, warn)
+    header, engine = open_state(state, classes)
     known = {answer.seq: answer for answer in engine.open_answers()}
     if header.ended:
         known |= {answer.seq: answer for answer in engine.finish().assignments}
@@ -205,8 +198,9 @@ class EngineStories:
 class StateStories(EngineStories):
     """Stories of a state; of a run that has ended, with the clusters that its last look left."""
 
-    def __init__(self, state: str | Path) -> None:
-        super().__init__(*opened(state)[1:])
+    def __init__(self, state: str | Path, classes: Classes | None = None) -> None:
+        self.header, engine, known = opened(state, classes)
+        super().__init__(engine, known)
 
 
 class StorySource(Protocol):
@@ -232,11 +226,14 @@ class StorySource(Protocol):
         """The stories of which some record holds all words."""
 
 
-def source_of(path: str | Path) -> StorySource:
-    """Where the stories of a path come from. Raises StreamdpError where it holds none."""
+def source_of(path: str | Path, classes: Classes | None = None) -> StorySource:
+    """Where the stories of a path come from; ``classes`` as in ``open_state``.
+
+    Raises StreamdpError where it holds none.
+    """
     if store_version(path):
         return StoreStories(path)
-    return StateStories(path) if is_state(path) else AnsweredStories(path)
+    return StateStories(path, classes) if is_state(path) else AnsweredStories(path)
 
 
 def stories(path: str | Path, *, closed: bool = False, stretch: float | None = None) -> Stories:

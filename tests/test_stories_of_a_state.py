@@ -1,0 +1,136 @@
+"""``streamdp stories`` of a state, ``score``, ``demo`` and the help, on the result of a run."""
+
+from __future__ import annotations
+
+import json
+import signal
+from pathlib import Path
+
+import pytest
+from commands import (
+    fail,
+    newest_lines,
+    parsed,
+    start,
+    succeed,
+)
+
+
+def test_show(learned: Path) -> None:
+    clusters = parsed(succeed(learned, "stories", "state", "--json", "--least", "1"))
+    last = {line["cluster"] for line in newest_lines((learned / "out").read_bytes())}
+    assert clusters
+    assert {cluster["label"] for cluster in clusters} <= last
+    assert [c["records"] for c in clusters] == sorted((c["records"] for c in clusters), reverse=True)
+    assert all(c["keywords"] for c in clusters if c["records"] > 3)
+    table = succeed(learned, "stories", "state", "--limit", "3").decode()
+    assert "3,000 records" in table
+    assert "2026-01" in table
+    assert clusters[0]["keywords"][0] in table
+    snapshot = max((learned / "state").glob("snapshot-*"))
+    assert parsed(succeed(learned, "stories", str(snapshot), "--json", "--least", "1")) == clusters
+
+
+@pytest.mark.parametrize("count", [12, 150])
+def test_stories_of_few_vectors_counts_them(count: int, tmp_path: Path) -> None:
+    rows = ({"vector": [i % 3 * 5.0, i % 7 / 10, 1.0]} for i in range(count))
+    (tmp_path / "v.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    succeed(tmp_path, "consume", "v.jsonl", "--state", "st", "--output", "out.jsonl")
+    assert succeed(tmp_path, "stories", "st").decode().startswith(f"{count} records; ")
+
+
+def test_stories_vectors_and_an_empty_state(tmp_path: Path) -> None:
+    succeed(tmp_path, "consume", "--file", "-", "--state", "empty")
+    assert succeed(tmp_path, "stories", "empty", "--json", "--least", "1") == b""
+    assert b"0 records" in succeed(tmp_path, "stories", "empty")
+    data = b"".join(b'{"vector": [%d, 0.5]}\n' % (9 * (i % 2)) for i in range(250))
+    succeed(tmp_path, "consume", "--file", "-", "--state", "state", stdin=data)
+    clusters = parsed(succeed(tmp_path, "stories", "state", "--json", "--least", "1"))
+    assert sorted(int(c["title"].split()[0]) for c in clusters) == [0, 9]
+    assert b"mean" in succeed(tmp_path, "stories", "state")
+
+
+@pytest.mark.parametrize("time", ["1e33", "1e39", "-1e39"])
+def test_stories_of_times_beyond_the_calendar(tmp_path: Path, time: str) -> None:
+    data = b'{"text": "a good text", "time": %s}\n' % time.encode()
+    succeed(tmp_path, "consume", "--file", "-", "--state", "state", "--max-ahead", "1e31", stdin=data)
+    assert b"1 record;" in succeed(tmp_path, "stories", "state")
+
+
+def test_stories_errors(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("no snapshot\n")
+    assert fail(tmp_path, "stories", "none")[0] == 66
+    assert fail(tmp_path, "stories", ".")[0] == 66
+    assert fail(tmp_path, "stories", "file")[0] == 65
+
+
+def test_score(learned: Path) -> None:
+    report = json.loads(succeed(learned, "score", "out", "--truth", "in.jsonl", "--json"))
+    assert report["newest"]["n"] == 3000
+    assert report["newest"]["nmi"] > 0.8
+    assert (report["unassigned"], report["unknown"]) == (0, 0)
+    table = succeed(learned, "score", "out", "--truth", "in.jsonl").decode()
+    assert f"{report['newest']['nmi']:.4f}" in table
+    assert fail(learned, "score", "none", "--truth", "in.jsonl")[0] == 66
+    assert fail(learned, "score", "in.jsonl", "--truth", "in.jsonl")[0] == 65
+
+
+def test_demo_and_help(tmp_path: Path) -> None:
+    shown = succeed(tmp_path, "demo", "--records", "300").decode()
+    assert "NMI" in shown
+    for arguments in (("--help",), ("consume", "--help"), ("--version",)):
+        assert succeed(tmp_path, *arguments)
+    assert not list(tmp_path.iterdir())
+
+
+def test_stories_what_is_new_growing_and_closed(tmp_path: Path) -> None:
+    """Three stories, one after the other; the first has closed under its window."""
+    words = ("storm coast wave flood", "election vote count ballot", "goal match striker cup")
+    data = b"".join(
+        json.dumps({"text": f"{words[i // 60]} {i % 7}", "time": i}).encode() + b"\n" for i in range(180)
+    )
+    run = ("consume", "-", "--state", "s", "--output", "out", "--decay", "window", "--decay-scale", "70")
+    succeed(tmp_path, *run, "--events", "events", stdin=data)
+    clusters = parsed(succeed(tmp_path, "stories", "s", "--json", "--least", "1"))
+    newest = parsed(succeed(tmp_path, "stories", "s", "--json", "--least", "1", "--sort", "new"))
+    assert newest == sorted(clusters, key=lambda c: -c["label"])
+    growing = parsed(succeed(tmp_path, "stories", "s", "--json", "--least", "1", "--sort", "growing"))
+    assert growing[0]["now"] == max(c["now"] for c in clusters)
+    assert all(1 <= len(c["samples"]) <= 3 for c in clusters)
+    closed = parsed(succeed(tmp_path, "stories", "s", "--json", "--least", "1", "--closed"))
+    ended = [e for e in parsed((tmp_path / "events").read_bytes()) if e["event"] == "closed"]
+    assert [(c["label"], c["records"]) for c in closed] == [
+        (e["cluster"], e["size"]) for e in reversed(ended)
+    ]
+    shown = succeed(tmp_path, "stories", "s", "--closed", "--samples").decode()
+    assert "storm" in shown
+    assert "· storm coast wave flood" in shown
+    table = succeed(tmp_path, "stories", "s", "--sort", "growing").decode()
+    assert "180 records;" in table
+    assert "↑" in table
+
+
+def test_a_state_is_watched(tmp_path: Path) -> None:
+    """The table comes again with each newer snapshot."""
+    (tmp_path / "in.txt").write_text("storm over the coast\n" * 3)
+    run = ("consume", "in.txt", "--state", "s", "--output", "out")
+    succeed(tmp_path, *run)
+    process = start(tmp_path, "stories", "s", "--watch")
+    assert process.stdout is not None
+    seen = [process.stdout.readline().decode()]
+    assert seen[0].startswith("3 records; ")
+    with (tmp_path / "in.txt").open("a") as file:
+        file.write("late goal wins the match\n" * 2)
+    succeed(tmp_path, *run)
+    while not seen[-1].startswith("5 records; "):
+        seen.append(process.stdout.readline().decode())
+        assert seen[-1]
+    process.send_signal(signal.SIGINT)
+    assert process.wait(60) == 130
+    assert fail(tmp_path, "stories", "out", "--watch")[0] == 64
+    assert fail(tmp_path, "stories", "s", "--watch", "--json")[0] == 64
+    assert fail(tmp_path, "stories", "s", "--watch", "--records")[0] == 64
+
+
+def test_the_old_name_says_the_new_one(tmp_path: Path) -> None:
+    assert fail(tmp_path, "show", "st", "--top", "3") == (64, "streamdp: show is now: streamdp stories\n")
