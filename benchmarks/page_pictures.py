@@ -106,7 +106,7 @@ def draw_all(chromium: Any, port: int, name: str, path: str, own: str) -> None:
             ready(page, port, name)
             if name in VIEWS:
                 if name == "changes":
-                    mark = ["mark", "st", "deploy", "--time", f"{START}09:00:00"]
+                    mark = ["diff", "st", "--mark", "deploy", "--time", f"{START}09:00:00"]
                     subprocess.run([sys.executable, "-m", "streamdp", *mark], cwd=own, capture_output=True)
                 views(page, name, f"{path}-{size}-{scheme}", scheme == "light" and width > 800)
             else:

@@ -29,7 +29,7 @@ STREAMS = {
     "lines of logs": ("--format", "log"),
     "categories": ("--likelihood", "categorical"),
 }
-"""Options of ``streamdp warm`` for each kind of stream."""
+"""Options of ``streamdp check --compile`` for each kind of stream."""
 
 
 def warm(folder: Path, baseline: str, *options: str) -> int:
@@ -39,7 +39,7 @@ def warm(folder: Path, baseline: str, *options: str) -> int:
     before = _bytes_in(folder)
     with tempfile.TemporaryDirectory() as elsewhere:  # where no settings file is
         subprocess.run(
-            [sys.executable, "-m", "streamdp", "warm", *options],
+            [sys.executable, "-m", "streamdp", "check", "--compile", *options],
             check=True,
             cwd=elsewhere,
             env={**os.environ, **named, "PYTHONPATH": paths},

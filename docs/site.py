@@ -68,7 +68,7 @@ def settings_page() -> str:
         "",
         "They come from flags (`--max-words`), the environment (`STREAMDP_MAX_WORDS`), `streamdp.toml`",
         "(`max_words`), or their defaults, in that order. *auto* follows from the records, or from the",
-        "likelihood and the prior: [the model](model.md) says how. `streamdp config` prints those in force.",
+        "likelihood and the prior: [the model](model.md) says how. `streamdp check` prints those in force.",
         "What is true or false is a pair of flags without a value: `--normalise` and `--no-normalise`.",
     ]
     for title, fields in grouped(setting_fields()):

@@ -75,7 +75,7 @@ def log_lines(n: int, extra: dict[int, str] | None = None) -> bytes:
 )
 def test_a_table_that_makes_no_sense_is_refused_in_a_line(tmp_path: Path, text: str, said: str) -> None:
     (tmp_path / "streamdp.toml").write_text(text)
-    code, message = fail(tmp_path, "config")
+    code, message = fail(tmp_path, "check")
     assert code == 78
     assert message.startswith("streamdp: streamdp.toml")
     assert said in message
@@ -88,7 +88,7 @@ def test_every_command_accepts_a_file_with_alerts(tmp_path: Path) -> None:
     url = "https://hooks.example/secret"
     (tmp_path / "streamdp.toml").write_text(table(name="chat", url=url, format="slack", words=["storm"]))
     for command in (
-        ("config",),
+        ("check",),
         ("check", "in.jsonl"),
         ("fit", "in.jsonl", "--budget", "2", "--output", "fit"),
         ("refine", "st", "--budget", "1"),

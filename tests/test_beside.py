@@ -448,7 +448,7 @@ def test_check_says_how_records_are_read(tmp_path: Path) -> None:
     write(tmp_path, 30)
     said = succeed(tmp_path, "check", "in.jsonl", *RUN[-4:]).decode()
     assert "words of 'title'; vector 'embedding'" in said
-    found = succeed(tmp_path, "config", *RUN[-4:]).decode()
+    found = succeed(tmp_path, "check", *RUN[-4:]).decode()
     assert "# vector beside them: VonMisesFisher, weight 0.15\n" in found
 
 

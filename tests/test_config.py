@@ -319,12 +319,12 @@ from streamdp.cli import main
 main()
 """
     run = [sys.executable, "-c", program]
-    done = subprocess.run([*run, "config", "--bream", "3"], env=environment(), capture_output=True, text=True)
+    done = subprocess.run([*run, "check", "--bream", "3"], env=environment(), capture_output=True, text=True)
     assert "\nbeam = 3\n" in done.stdout
     assert done.stderr == (
         "streamdp: flag --bream: is called --beam now; the old name goes with the next release\n"
     )
-    shown = subprocess.run([*run, "config", "--help-all"], env=environment(), capture_output=True, text=True)
+    shown = subprocess.run([*run, "check", "--help-all"], env=environment(), capture_output=True, text=True)
     assert "--beam" in shown.stdout
     assert "--bream" not in shown.stdout
 
@@ -344,7 +344,7 @@ def test_a_yes_or_no_is_a_pair_of_flags_that_take_no_value(tmp_path: Path) -> No
 
 def shown(folder: Path, *options: str, **settings: str) -> str:
     """The settings that are in force, before which each says whether it is at its default."""
-    return succeed(folder, "config", *options, **settings).decode().replace("\n# ", "\n")
+    return succeed(folder, "check", *options, **settings).decode().replace("\n# ", "\n")
 
 
 @pytest.mark.parametrize(

@@ -53,7 +53,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name in ("app", "same"):
         run = ("consume", f"{name}.log", "--keep", "level", "--output", f"{name}.jsonl", "--state", name)
         succeed(folder, *run)
-    succeed(folder, "mark", "app", "deploy", "--time", f"{START}09:00:00")
+    succeed(folder, "diff", "app", "--mark", "deploy", "--time", f"{START}09:00:00")
     return folder
 
 
@@ -102,7 +102,7 @@ def test_a_table_shows_it(folder: Path) -> None:
 @pytest.mark.parametrize("since", ["deploy", "2h", f"{START}05:00:00"])
 def test_where_nothing_changes_nothing_is_found(folder: Path, since: str) -> None:
     if since == "deploy":
-        succeed(folder, "mark", "same", "deploy", "--time", f"{START}09:00:00")
+        succeed(folder, "diff", "same", "--mark", "deploy", "--time", f"{START}09:00:00")
     assert b"nothing is new, and chance explains the rest" in succeed(
         folder, "diff", "same", "--since", since
     )
@@ -123,16 +123,16 @@ def test_marks_are_refused_where_they_are_none(folder: Path) -> None:
     assert "nor a mark (there are: deploy)" in refused(
         folder, Exit.USAGE, "diff", "app", "--since", "release"
     )
-    assert "1 to 100" in refused(folder, Exit.USAGE, "mark", "app", "\x1b[2J")
+    assert "1 to 100" in refused(folder, Exit.USAGE, "diff", "app", "--mark", "\x1b[2J")
     assert "one of --since" in refused(folder, Exit.USAGE, "diff", "app")
     link = folder / "linked"
     (folder / "linked.marks.jsonl").symlink_to(folder / "app.log")
     link.symlink_to(folder / "app")
-    refused(folder, Exit.CANNOT_CREATE, "mark", "linked", "deploy")
+    refused(folder, Exit.CANNOT_CREATE, "diff", "linked", "--mark", "deploy")
 
 
 def test_the_newest_record_is_the_mark_of_an_old_log(folder: Path) -> None:
-    succeed(folder, "mark", "app", "end")
+    succeed(folder, "diff", "app", "--mark", "end")
     assert b'{"name":"end","time":17676' in (folder / "app.marks.jsonl").read_bytes()
     (folder / "app.marks.jsonl").open("ab").write(b"garbage\n")
     succeed(folder, "diff", "app", "--since", "deploy")
@@ -199,7 +199,7 @@ def test_stories_born_since_come_first_by_size(tmp_path: Path, dated: bool) -> N
     (tmp_path / "in.jsonl").write_text("".join(lines))
     (tmp_path / "early.jsonl").write_text("".join(lines[:490]))
     succeed(tmp_path, "consume", "early.jsonl", "--state", "early", "--output", "before")
-    succeed(tmp_path, "mark", "early", "deploy")
+    succeed(tmp_path, "diff", "early", "--mark", "deploy")
     marked = (tmp_path / "early.marks.jsonl").read_bytes()
     for name in ("st", "news.db"):
         (tmp_path / f"{name}.marks.jsonl").write_bytes(marked)

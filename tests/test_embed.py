@@ -154,8 +154,8 @@ READING: tuple[tuple[str, ...], ...] = (
     ("state", "info", "state"),
     ("state", "export", "state", "--into", "tables"),
     ("refine", "state", "--into", "refined", "--budget", "2"),
-    ("report", "state", "--output", "report.html"),
-    ("mark", "state", "now"),
+    ("stories", "state", "--report", "report.html"),
+    ("diff", "state", "--mark", "now"),
     ("diff", "state", "--since", "1h"),
     ("correct", "state", "rename", "0", "Refunds"),
     ("plot", "state", "--output", "plot"),
@@ -534,9 +534,7 @@ def test_check_recommends_an_embedding_of_texts_and_of_nothing_else(
     assert "better:" not in said
     for arguments in others:
         assert b"better:" not in succeed(tmp_path, "check", *arguments)
-    assert b"# vector beside them: VonMisesFisher" in succeed(
-        tmp_path, "config", "--embed", str(table_folder)
-    )
+    assert b"# vector beside them: VonMisesFisher" in succeed(tmp_path, "check", "--embed", str(table_folder))
 
 
 # ---------------------------------------------------------------- records of other kinds, estimators

@@ -230,7 +230,7 @@ def test_a_service_says_that_it_takes_nothing(folder: Path, monkeypatch: pytest.
 
 
 def test_kernels_are_prepared_without_the_function(folder: Path) -> None:
-    succeed(folder, "warm", "--embed", "mine:lengths")
+    succeed(folder, "check", "--compile", "--embed", "mine:lengths")
     assert not (folder / "calls").exists()
 
 

@@ -159,12 +159,15 @@ def test_a_function_of_the_working_folder(tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text(
         "def lengths(texts):\n    return [[len(text), 1] for text in texts]\n\n\nraised = 1 / 0\n", "utf-8"
     )
-    code, line = fail(tmp_path, "embed", "mine:lengths", process=True)
+    code, line = fail(tmp_path, "check", "--embeddings", "--embed", "mine:lengths", process=True)
     assert (code, line) == (78, "streamdp: embed: ZeroDivisionError: division by zero\n")
     (tmp_path / "ours.py").write_text(
         "def lengths(texts):\n    return [[len(text), 1] for text in texts]\n", "utf-8"
     )
-    assert "ours:lengths │         2 │" in succeed(tmp_path, "embed", "ours:lengths", process=True).decode()
+    assert (
+        "ours:lengths │         2 │"
+        in succeed(tmp_path, "check", "--embeddings", "--embed", "ours:lengths", process=True).decode()
+    )
 
 
 def test_a_function_is_checked() -> None:
@@ -223,14 +226,14 @@ def test_the_command_lists_what_is_here(cache: Path, monkeypatch: pytest.MonkeyP
     write_package(cache / "site")
     places = [str(cache / "site"), os.environ.get("PYTHONPATH", "")]
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, places)))
-    shown = succeed(cache, "embed", process=True).decode()
+    shown = succeed(cache, "check", "--embeddings", process=True).decode()
     for name in ("me/tiny", "wordllama"):
         (line,) = [line for line in shown.splitlines() if name in line]
         assert [part.strip() for part in line.split("│")[2:4]] == ["4", "0"]
 
 
 def test_a_name_of_which_no_copy_is_here_is_one_line_without_a_network(cache: Path) -> None:
-    code, line = fail(cache, "embed", "me/other", process=True)
+    code, line = fail(cache, "check", "--embeddings", "--embed", "me/other", process=True)
     assert code == 69
     assert "there is no folder me/other, no copy of it here, and Hugging Face gave none" in line
 

@@ -206,7 +206,7 @@ def test_a_full_device(folder: Path) -> None:
     for arguments in (
         ("stories", "s"),
         ("stories", "s", "--json", "--least", "1"),
-        ("score", "out", "--truth", "in.jsonl"),
+        ("diff", "out", "--truth", "in.jsonl"),
     ):
         with open("/dev/full", "wb") as full:
             streams: dict[str, Any] = {"stdout": full, "stderr": subprocess.PIPE}

@@ -158,9 +158,9 @@ def test_what_was_detected(tmp_path: Path) -> None:
 
 def test_the_settings_in_force_are_a_settings_file(tmp_path: Path) -> None:
     chosen = ("--beam", "4", "--keep", 'a,b"c', "--decay-scale", "100", "--seed", "7")
-    printed = succeed(tmp_path, "config", *chosen)
+    printed = succeed(tmp_path, "check", *chosen)
     (tmp_path / "streamdp.toml").write_bytes(printed)
-    assert succeed(tmp_path, "config") == printed
+    assert succeed(tmp_path, "check") == printed
     text = printed.decode()
     assert "\nbeam = 4\n" in text
     assert '\n# stem = "none"\n' in text
@@ -169,5 +169,5 @@ def test_the_settings_in_force_are_a_settings_file(tmp_path: Path) -> None:
 
 
 def test_a_settings_file_for_lines_of_logs(tmp_path: Path) -> None:
-    printed = succeed(tmp_path, "config", "--format", "log").decode()
+    printed = succeed(tmp_path, "check", "--format", "log").decode()
     assert "# lines: templates, concentration 1, discount 0.3" in printed

@@ -17,7 +17,7 @@ RUN = ("consume", "--file", "in", "--output", "out", "--state", "st", "--store",
 READERS = (
     ("stories", "news.db", "--json"),
     ("stories", "news.db", "--search", "storm"),
-    ("report", "news.db", "--overwrite"),
+    ("stories", "news.db", "--report", "report.html", "--overwrite"),
 )
 VALUES: tuple[Any, ...] = (None, -1, 2**62, 0.5, 1e300, "x", "\x1b[2J\0", b"\xff\0", '{"a": []}', "null")
 TABLES = ("records", "stories", "events", "meta")

@@ -87,7 +87,7 @@ def test_events_stories_and_the_report_tell_of_headlines(run: Path) -> None:
     shown = succeed(run, "stories", "st", "--samples").decode()
     assert "storm hits coast flood wave" in shown
     assert not any(paper in shown for paper in PAPERS)
-    call(run, "report", "st", "--output", "report.html")
+    call(run, "stories", "st", "--report", "report.html")
     report = (run / "report.html").read_text()
     assert "<h3>storm hits coast flood wave" in report
     assert not any(paper in report for paper in PAPERS)

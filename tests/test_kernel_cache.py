@@ -447,7 +447,7 @@ def test_warm_leaves_nothing_to_compile(tmp_path: Path) -> None:
         noted.unlink()
         return found, done.stdout
 
-    warmed, _ = kernels_of("warm", "--format", "log")
+    warmed, _ = kernels_of("check", "--compile", "--format", "log")
     lines = [f"2026-01-05 10:00:{n % 60:02} INFO worker: request {n} took {n % 7} ms" for n in range(2000)]
     (tmp_path / "app.log").write_text("\n".join([*lines, "2026-01-05 11:00:00 WARN worker: the end"]))
     asked, said = kernels_of("consume", "app.log", "--format", "log")
@@ -498,7 +498,7 @@ def test_warm_has_vectors_look_back_too(dimension: int, asked: set[Entry]) -> No
 def test_warm_needs_a_folder(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
     refused = subprocess.run(
-        [sys.executable, "-m", "streamdp", "warm"],
+        [sys.executable, "-m", "streamdp", "check", "--compile"],
         env=environment() | {"STREAMDP_CACHE_DIR": str(tmp_path / "file")},
         capture_output=True,
         text=True,

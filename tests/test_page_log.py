@@ -35,7 +35,7 @@ def port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
     )
     wait_for(lambda: answers(port))
     wait_for(lambda: asked(port, "status").get("records", 0) == log().count(b"\n"))
-    succeed(folder, "mark", "app", "deploy", "--time", f"{START}09:00:00")
+    succeed(folder, "diff", "app", "--mark", "deploy", "--time", f"{START}09:00:00")
     yield port
     process.kill()
     process.wait()
@@ -111,7 +111,7 @@ def test_a_service_shows_what_was_planted_first(chromium: Browser, tmp_path: Pat
         body = b"\n".join(lines[start : start + 5_000])
         status, answers = served.ask("POST", "/v1/records", body, "text/plain")
         assert (status, {each["status"] for each in answers}) == (200, {"answered"})
-    succeed(tmp_path, "mark", "st", "deploy", "--time", f"{START}09:00:00")
+    succeed(tmp_path, "diff", "st", "--mark", "deploy", "--time", f"{START}09:00:00")
     with shown(chromium, served.port) as (page, told):
         page.click("[data-level=changes]")
         page.select_option("#since", "deploy")

@@ -131,7 +131,7 @@ def test_what_reads_answers_reads_parquet(tmp_path: Path) -> None:
     write(tmp_path / "in.jsonl")
     for name in ("out.jsonl", "out.parquet"):
         succeed(tmp_path, "consume", "in.jsonl", *KEEP, "--output", name)
-    for command in (("stories", "{}", "--json"), ("score", "{}", "--truth", "in.jsonl")):
+    for command in (("stories", "{}", "--json"), ("diff", "{}", "--truth", "in.jsonl")):
         lines, table = (
             succeed(tmp_path, *(each.format(name) for each in command))
             for name in ("out.jsonl", "out.parquet")

@@ -1,4 +1,4 @@
-"""``streamdp report``: one file, complete, accessible and harmless."""
+"""``streamdp stories --report``: one file, complete, accessible and harmless."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ def reported(tmp_path_factory: pytest.TempPathFactory) -> Path:
     run = ("consume", "in.jsonl", "--store", "news.db", "--state", "st", "--decay-scale", "100")
     succeed(folder, *run, "--keep", "text", "--output", "out.jsonl")
     for path in ("news.db", "st", "out.jsonl"):
-        succeed(folder, "report", path, "--output", f"{path}.html", "--title", "A day <i>of</i> news")
+        succeed(folder, "stories", path, "--report", f"{path}.html", "--title", "A day <i>of</i> news")
     log = "".join(f"user {i} logged in\n" if i % 3 else f"disk {i} is full\n" for i in range(300))
     logs = ("consume", "-", "--format", "text", "--likelihood", "template")
     succeed(folder, *logs, "--state", "logs", "--output", "l", stdin=log.encode())
-    succeed(folder, "report", "logs", "--output", "logs.html")
+    succeed(folder, "stories", "logs", "--report", "logs.html")
     data = b"".join(b'{"vector": [%d, 0.5]}\n' % (9 * (i % 2)) for i in range(300))
     succeed(folder, "consume", "-", "--state", "v", "--output", "w", stdin=data)
-    succeed(folder, "report", "v", "--output", "vectors.html")
+    succeed(folder, "stories", "v", "--report", "vectors.html")
     return folder
 
 
@@ -70,8 +70,8 @@ def test_a_report_is_accessible_in_a_browser(reported: Path, name: str) -> None:
 
 
 def test_reports_replace_nothing_unasked(reported: Path) -> None:
-    code, message = fail(reported, "report", "st", "--output", "news.db.html")
+    code, message = fail(reported, "stories", "st", "--report", "news.db.html")
     assert code == 73
     assert "--overwrite replaces it" in message
-    assert fail(reported, "report", "out.jsonl", "--output", "out.jsonl", "--overwrite")[0] == 64
-    assert fail(reported, "report", "none", "--output", "x.html")[0] == 66
+    assert fail(reported, "stories", "out.jsonl", "--report", "out.jsonl", "--overwrite")[0] == 64
+    assert fail(reported, "stories", "none", "--report", "x.html")[0] == 66

@@ -85,7 +85,7 @@ def test_what_is_printed_of_a_client_has_no_values(here: Path, monkeypatch: pyte
 
 
 def test_config_shows_none(here: Path) -> None:
-    done = call(here, "config", kafka_sasl_password=PASSWORD, kafka_ssl_key_password=KEY)
+    done = call(here, "check", kafka_sasl_password=PASSWORD, kafka_ssl_key_password=KEY)
     assert done.returncode == 0
     assert PASSWORD.encode() not in done.stdout + done.stderr
     assert KEY.encode() not in done.stdout + done.stderr

@@ -73,7 +73,7 @@ def test_changes_are_those_that_the_command_prints(served: Served) -> None:
 
 
 def test_changes_since_a_mark(served: Served) -> None:
-    done = call(served.folder, "mark", "st", "deploy", "--time", "2023-11-14T23:13:20Z")
+    done = call(served.folder, "diff", "st", "--mark", "deploy", "--time", "2023-11-14T23:13:20Z")
     assert done.returncode == 0, done.stderr
     assert changes(served, "deploy")[1] == changes(served, "2023-11-14T23:13:20Z")[1]
     status, said = changes(served, "nowhere")

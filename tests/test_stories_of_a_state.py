@@ -15,6 +15,8 @@ from commands import (
     succeed,
 )
 
+from streamdp.cli.options import RENAMED_COMMANDS
+
 
 def test_show(learned: Path) -> None:
     clusters = parsed(succeed(learned, "stories", "state", "--json", "--least", "1"))
@@ -65,14 +67,14 @@ def test_stories_errors(tmp_path: Path) -> None:
 
 
 def test_score(learned: Path) -> None:
-    report = json.loads(succeed(learned, "score", "out", "--truth", "in.jsonl", "--json"))
+    report = json.loads(succeed(learned, "diff", "out", "--truth", "in.jsonl", "--json"))
     assert report["newest"]["n"] == 3000
     assert report["newest"]["nmi"] > 0.8
     assert (report["unassigned"], report["unknown"]) == (0, 0)
-    table = succeed(learned, "score", "out", "--truth", "in.jsonl").decode()
+    table = succeed(learned, "diff", "out", "--truth", "in.jsonl").decode()
     assert f"{report['newest']['nmi']:.4f}" in table
-    assert fail(learned, "score", "none", "--truth", "in.jsonl")[0] == 66
-    assert fail(learned, "score", "in.jsonl", "--truth", "in.jsonl")[0] == 65
+    assert fail(learned, "diff", "none", "--truth", "in.jsonl")[0] == 66
+    assert fail(learned, "diff", "in.jsonl", "--truth", "in.jsonl")[0] == 65
 
 
 def test_demo_and_help(tmp_path: Path) -> None:
@@ -132,5 +134,6 @@ def test_a_state_is_watched(tmp_path: Path) -> None:
     assert fail(tmp_path, "stories", "s", "--watch", "--records")[0] == 64
 
 
-def test_the_old_name_says_the_new_one(tmp_path: Path) -> None:
-    assert fail(tmp_path, "show", "st", "--top", "3") == (64, "streamdp: show is now: streamdp stories\n")
+@pytest.mark.parametrize(("old", "new"), sorted(RENAMED_COMMANDS.items()))
+def test_an_old_name_says_the_new_one(tmp_path: Path, old: str, new: str) -> None:
+    assert fail(tmp_path, old, "st", "--top", "3") == (64, f"streamdp: {old} is now: streamdp {new}\n")

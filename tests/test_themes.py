@@ -374,9 +374,9 @@ def test_what_is_no_theme_is_told(told: Path) -> None:
 
 def test_a_report_shows_themes_where_they_are_asked_for(told: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("streamdp.reports.report.THEMES", 3)
-    succeed(told, "report", "news.db", "--output", "r.html", "--overwrite")
+    succeed(told, "stories", "news.db", "--report", "r.html", "--overwrite")
     assert "<h2>Themes" not in (told / "r.html").read_text()
-    succeed(told, "report", "news.db", "--output", "r.html", "--overwrite", "--themes")
+    succeed(told, "stories", "news.db", "--report", "r.html", "--overwrite", "--themes", "auto")
     page = (told / "r.html").read_text()
     themes = streamdp.stories(told / "news.db").themed(3).themes
     assert page.count("<li><strong>") == 3

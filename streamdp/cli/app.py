@@ -9,7 +9,15 @@ import typer
 
 from streamdp._version import __version__
 from streamdp.cli.errors import LogFormat, choose_log_format
-from streamdp.cli.options import FitOptions, Group, RefineOptions, SparkJob, StoriesOptions, with_options
+from streamdp.cli.options import (
+    DiffOptions,
+    FitOptions,
+    Group,
+    RefineOptions,
+    SparkJob,
+    StoriesOptions,
+    with_options,
+)
 from streamdp.cli.state_app import State, state_app
 from streamdp.settings import Settings
 from streamdp.settings.alerts import Alerting
@@ -183,52 +191,26 @@ def refine(state: State, options: RefineOptions, classes: Classes) -> None:
     run_refine(state, options, classes)
 
 
-@app.command(epilog="Example: streamdp warm --format log")
-@with_options
-def warm(
-    settings: Settings,
-    offline: Annotated[bool, typer.Option("--offline", help="also compile what fit and refine need")] = False,
-) -> None:
-    """Compile what a stream with these settings needs beforehand, for images and wheels."""
-    from streamdp.cli.warm import warm as run
-
-    run(settings, offline=offline)
-
-
-@app.command(epilog="Example: streamdp embed wordllama")
-def embed(
-    model: Annotated[
-        str | None,
-        typer.Argument(help="a folder, package, MODULE:FUNCTION, or name of Hugging Face", metavar="MODEL"),
-    ] = None,
-) -> None:
-    """Say which embeddings of texts are here, or look at one: dimension, memory, and time a text."""
-    from streamdp.cli.embed import show_embeddings
-
-    show_embeddings(model)
-
-
 @app.command(epilog="Example: streamdp check news.csv --text-field title")
 @with_options
 def check(
     settings: Settings,
     file: Annotated[
-        str, typer.Argument(help="JSON lines, CSV, TSV or text, .gz, .zst or not", metavar="FILE")
-    ],
+        str | None,
+        typer.Argument(help="JSON lines, CSV, TSV or text, .gz, .zst or not", metavar="[FILE]"),
+    ] = None,
+    embeddings: Annotated[
+        bool, typer.Option("--embeddings", help="size and speed of --embed, or of all embeddings here")
+    ] = False,
+    compile: Annotated[
+        bool, typer.Option("--compile", help="compile what a stream needs beforehand, for images and wheels")
+    ] = False,
+    offline: Annotated[bool, typer.Option("--offline", help="compile what fit needs, too")] = False,
 ) -> int:
-    """Say how a file would be read: format, fields, times and their order, first records, first refusals."""
+    """Say how a file would be read; without one, print the settings in force as a streamdp.toml."""
     from streamdp.cli.config import check
 
-    return check(settings, file)
-
-
-@app.command(epilog="Example: streamdp config --format log")
-@with_options
-def config(settings: Settings) -> None:
-    """Print the settings in force as a commented streamdp.toml, and what is automatic in them."""
-    from streamdp.cli.config import config
-
-    config(settings)
+    return check(settings, file, embeddings=embeddings, compiles=compile or offline, offline=offline)
 
 
 @app.command(epilog="Example: streamdp correct st merge 12 57")
@@ -294,53 +276,17 @@ def stories(
 
 
 @app.command(epilog="Example: streamdp diff st --since 6h")
+@with_options
 def diff(
-    state: State,
-    since: Annotated[
-        str | None,
-        typer.Option(help="a time (ISO 8601), so long ago (6h, 2d), or a mark", metavar="TIME|MARK"),
-    ] = None,
-    since_state: Annotated[
-        str | None, typer.Option(help="compare with an earlier or another state", metavar="STATE")
-    ] = None,
-    every: Annotated[bool, typer.Option("--all", help="also what chance explains")] = False,
-    json: Annotated[bool, typer.Option("--json", help="as JSON lines, what chance explains too")] = False,
+    options: DiffOptions,
+    path: Annotated[
+        str, typer.Argument(help="state; with --truth, output of streamdp consume", metavar="STATE|ANSWERS")
+    ],
 ) -> None:
-    """Say what has changed since a time, a mark or another state: what is new first, by size."""
-    from streamdp.cli.diff import diff
+    """Say what has changed since a time, a mark or another state, or how answers differ from a truth."""
+    from streamdp.cli.diff import compare
 
-    diff(state, since, since_state, every=every, as_json=json)
-
-
-@app.command(epilog="Example: streamdp mark st deploy")
-def mark(
-    state: State,
-    name: Annotated[str, typer.Argument(help="a name for this moment, as deploy", metavar="NAME")],
-    time: Annotated[
-        str | None,
-        typer.Option(help="another moment (default: now; of old records, the newest's)", metavar="TIME"),
-    ] = None,
-) -> None:
-    """Give a moment a name, beside a state, so that diff can say what has changed since."""
-    from streamdp.cli.diff import mark
-
-    mark(state, name, time)
-
-
-@app.command(epilog="Example: streamdp report news.db")
-def report(
-    path: StoriesOf,
-    output: Annotated[str, typer.Option(help="file of the report")] = "report.html",
-    title: Annotated[str | None, typer.Option(help="its title (default: the name of what it is of)")] = None,
-    themes: Annotated[
-        bool, typer.Option("--themes", help="with themes, where there are many stories")
-    ] = False,
-    overwrite: Overwrite = False,
-) -> None:
-    """Write a report to send to somebody: what happened, a chart, the stories; one HTML file."""
-    from streamdp.cli.stories import report
-
-    report(path, output, title, overwrite=overwrite, themes=themes)
+    compare(path, options)
 
 
 @app.command(epilog="Example: streamdp page st --port 8080")
@@ -381,16 +327,3 @@ def plot(
     from streamdp.cli.plot import plot
 
     plot(source, events, state, output, classes, overwrite=overwrite)
-
-
-@app.command(epilog="Example: streamdp score answers.jsonl --truth news.jsonl")
-def score(
-    assignments: Annotated[str, typer.Argument(help="output of streamdp consume", metavar="ASSIGNMENTS")],
-    truth: Annotated[str, typer.Option(help="JSON lines that hold the true cluster of each record")],
-    field: Annotated[str, typer.Option(help="field of the truth")] = "cluster",
-    json: Annotated[bool, typer.Option("--json", help="as one JSON object")] = False,
-) -> None:
-    """Compare assignments with a known truth: NMI, ARI, homogeneity, completeness, V."""
-    from streamdp.cli.score import show_scores
-
-    show_scores(assignments, truth, field, as_json=json)

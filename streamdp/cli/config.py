@@ -1,4 +1,4 @@
-"""``streamdp config`` and ``check``: print what settings mean, and try them on a file."""
+"""``streamdp check``: print what settings mean, and try them on a file."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from streamdp.encode.order import Ready
 from streamdp.encode.vector_encoder import VectorEncoder
 from streamdp.encode.word_encoder import WordEncoder
 from streamdp.engine import Engine
-from streamdp.errors import Exit, how_to_install
+from streamdp.errors import ConfigError, Exit, how_to_install
 from streamdp.records import Position, Record, Reject, holds_categories
 from streamdp.settings import Settings
 from streamdp.settings.assemble import (
@@ -104,8 +104,26 @@ HEADS = ("level", "component")
 """What is read of a log's lines beside time and message."""
 
 
-def check(settings: Settings, file: str) -> int:
-    """Print how a file would be read. Returns 65 if nothing could be used."""
+def check(settings: Settings, file: str | None, *, embeddings: bool, compiles: bool, offline: bool) -> int:
+    """Print what is asked for. Returns 65 if nothing of a file could be used."""
+    if (file is not None) + embeddings + compiles > 1:
+        raise ConfigError("say one of FILE, --embeddings and --compile", Exit.USAGE)
+    if file is not None:
+        return _check_file(settings, file)
+    if embeddings:
+        from streamdp.cli.embed import show_embeddings
+
+        show_embeddings(settings.embed)
+    elif compiles:
+        from streamdp.cli.warm import warm
+
+        warm(settings, offline=offline)
+    else:
+        config(settings)
+    return 0
+
+
+def _check_file(settings: Settings, file: str) -> int:
     settings = recognised(settings, file)
     if settings.of_log or settings.format in LOGS:
         heads = [name for name in HEADS if name not in settings.keep]
@@ -148,7 +166,7 @@ def check(settings: Settings, file: str) -> int:
 def _recommend_embedding() -> None:
     here, package = next(names_here(), None), next(iter(PACKAGES))
     first = f"{how_to_install('embed')}, pip install {package}, and " if here is None else ""
-    costs = "about 35 us of CPU a text and 100 MB of memory more: see streamdp embed"
+    costs = "about 35 us of CPU a text and 100 MB of memory more: see streamdp check --embeddings"
     _say(f"better: {first}--embed {here or package} counts their meaning beside their words ({costs})")
 
 

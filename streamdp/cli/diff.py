@@ -1,4 +1,4 @@
-"""``streamdp diff`` and ``mark``: what has changed since a moment, and moments that have a name."""
+"""``streamdp diff``: what has changed since a moment, moments that have a name, and answers and a truth."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ from rich.text import Text
 
 from streamdp.answers.listing import printable
 from streamdp.cli.errors import say
+from streamdp.cli.options import DiffOptions
+from streamdp.cli.score import show_scores
 from streamdp.cli.stories import console
-from streamdp.errors import ConfigError, Exit
 from streamdp.reports import diff as diffs
 from streamdp.reports.diff import Change, Diff
 from streamdp.reports.marks import Mark, add_mark, moment_of, since_of
@@ -28,21 +29,28 @@ LIVE = HOUR
 """Seconds that the newest record of a stream is old at most that is taken to be running."""
 
 
-def diff(state: str, since: str | None, since_state: str | None, *, every: bool, as_json: bool) -> None:
-    """Print what has changed. Raises StreamdpError."""
-    if (since is None) == (since_state is None):
-        raise ConfigError("say one of --since and --since-state", Exit.USAGE)
-    if since_state is not None:
-        found = diffs.since_state(state, since_state)
+def compare(path: str, options: DiffOptions) -> None:
+    """Print what has changed, or agreement with a truth; or write a mark. Raises StreamdpError."""
+    if options.mark is not None:
+        mark(path, options.mark, options.time)
+    elif options.truth is not None:
+        show_scores(path, options.truth, options.field, as_json=options.json)
+    else:
+        _diff(path, options)
+
+
+def _diff(state: str, options: DiffOptions) -> None:
+    if options.since_state is not None:
+        found = diffs.since_state(state, options.since_state)
     else:
         told = diffs.told_at(state)
-        found = diffs.since_in(told, since_of(state, since or "", lambda: told.stories.clock))
-    if as_json:
+        found = diffs.since_in(told, since_of(state, options.since or "", lambda: told.stories.clock))
+    if options.json:
         for change in found.changes:
             row = msgspec.structs.asdict(change) | {"surprising": change.surprising}
             sys.stdout.write(msgspec.json.encode(row).decode() + "\n")
         return
-    chosen = found.changes if every else found.listed
+    chosen = found.changes if options.every else found.listed
     if chosen:
         console().print(_table(found, chosen[:IN_TABLE]), highlight=False)
     else:
@@ -50,7 +58,7 @@ def diff(state: str, since: str | None, since_state: str | None, *, every: bool,
     if len(chosen) > IN_TABLE:
         say(f"{len(chosen) - IN_TABLE:,} changes not shown (--json has all)")
     once = sum(change.kind == "new" for change in found.changes if not change.listed)
-    if once and not every:
+    if once and not options.every:
         say(f"{once:,} more {found.nouns} of one record are new (--all shows them)")
 
 

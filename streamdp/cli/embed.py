@@ -1,4 +1,4 @@
-"""``streamdp embed``: which embeddings are here, and what each costs."""
+"""``streamdp check --embeddings``: which embeddings are here, and what each costs."""
 
 from __future__ import annotations
 

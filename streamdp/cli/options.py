@@ -46,6 +46,9 @@ Budget = Annotated[str, _about("when to stop: 30s, 10m, 1h, or a number of round
 Chains = Annotated[Annotated[int, Meta(ge=1, le=64)], _about("chains side by side")]
 
 
+_REPORT = {"report": "{flag} is of a report: say --report FILE"}
+
+
 class FitOptions(msgspec.Struct, frozen=True, kw_only=True):
     """How ``fit`` searches, and what it draws."""
 
@@ -175,9 +178,47 @@ class StoriesOptions(msgspec.Struct, frozen=True, kw_only=True):
     now: Annotated[
         str | None, _about("how long now is: 1h, 1d (default: what the latest records took)", metavar="TIME")
     ] = None
+    report: Annotated[
+        str | None,
+        _about("write a report of all, to send to somebody: one HTML file", metavar="FILE"),
+    ] = None
+    title: Annotated[str | None, _about("of the report (default: the name of PATH)", when=_REPORT)] = None
+    overwrite: Annotated[bool, _about("replace a report that exists", when=_REPORT)] = False
     csv: Annotated[bool, _about("as a table for other programs")] = False
     json: Annotated[bool, _about("as JSON lines")] = False
     html: Annotated[bool, _about("as a page")] = False
+
+
+class DiffOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """What a state, or a file of answers, is compared with."""
+
+    ONE_OF: ClassVar = {
+        ("since", "since_state", "mark", "truth"): "say one of --since, --since-state, --mark and --truth"
+    }
+
+    since: Annotated[
+        str | None, _about("a time (ISO 8601), so long ago (6h, 2d), or a mark", metavar="TIME|MARK")
+    ] = None
+    since_state: Annotated[str | None, _about("an earlier or another state", metavar="STATE")] = None
+    mark: Annotated[
+        str | None, _about("only give this moment a name for --since, as deploy", metavar="NAME")
+    ] = None
+    time: Annotated[
+        str | None,
+        _about(
+            "another moment for the mark (default: now; of old records, the newest's)",
+            metavar="TIME",
+            when={"mark": "--time is of a mark: say --mark NAME"},
+        ),
+    ] = None
+    truth: Annotated[
+        str | None, _about("JSON lines that hold the true cluster of each answer", metavar="FILE")
+    ] = None
+    field: Annotated[
+        str, _about("field of the truth", when={"truth": "--field is of a truth: say --truth FILE"})
+    ] = "cluster"
+    every: Annotated[bool, _about("also what chance explains", flag="--all")] = False
+    json: Annotated[bool, _about("as JSON lines, what chance explains too")] = False
 
 
 def parse_budget(text: str) -> tuple[int | None, float | None]:
@@ -195,7 +236,15 @@ def parse_budget(text: str) -> tuple[int | None, float | None]:
     return (None, value * units[unit]) if unit else (int(value), None)
 
 
-RENAMED_COMMANDS = {"show": "stories"}
+RENAMED_COMMANDS = {
+    "show": "stories",
+    "report": "stories --report FILE",
+    "mark": "diff --mark NAME",
+    "score": "diff ANSWERS --truth FILE",
+    "config": "check",
+    "embed": "check --embeddings",
+    "warm": "check --compile",
+}
 """What does today what other commands did."""
 
 

@@ -1,4 +1,4 @@
-"""How well answers agree with a truth."""
+"""``streamdp diff ANSWERS --truth FILE``: how well answers agree with a truth."""
 
 from __future__ import annotations
 

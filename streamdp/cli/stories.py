@@ -53,6 +53,9 @@ def stories(path: str, options: StoriesOptions, classes: Classes) -> None:
     """Print the stories of a path. Raises StreamdpError."""
     if options.csv + options.json + options.html + options.watch > 1:
         raise ConfigError("say one of --csv, --json, --html and --watch", Exit.USAGE)
+    if options.report is not None:
+        _report(path, options.report, options, classes)
+        return
     if options.watch:
         _watch(path, options, classes)
     source, question = source_of(path, classes), _question(options)
@@ -393,13 +396,17 @@ def _life(story: Story, found: Stories) -> Iterable[str]:
         yield f"{count:,} of its records were in {other} at first"
 
 
-def report(path: str, output: str, title: str | None, *, overwrite: bool, themes: bool) -> None:
+def _report(path: str, output: str, options: StoriesOptions, classes: Classes) -> None:
     """Write the report of a path to a file. Raises StreamdpError."""
-    if os.path.exists(output) and not overwrite:
+    known = {name: getattr(options, name) for name in ("report", "title", "overwrite", "themes")}
+    if options != StoriesOptions(**known) or options.themes not in (None, "auto"):
+        raise ConfigError("--report is of all: it takes --title, --overwrite and --themes auto", Exit.USAGE)
+    if os.path.exists(output) and not options.overwrite:
         raise ConfigError(f"{output} exists: --overwrite replaces it", Exit.CANNOT_CREATE)
     if os.path.exists(output) and os.path.samefile(output, path):
         raise ConfigError(f"{output} is what this command reads", Exit.USAGE)
-    page = written(source_of(path), title or Path(path).name, themes=themes)
+    source = source_of(path, classes)
+    page = written(source, options.title or Path(path).name, themes=options.themes is not None)
     with foreseen(ConfigError, output, "written", Exit.CANNOT_CREATE):
         Path(output).write_text(page, encoding="utf-8")
     say(f"wrote {output}")

@@ -1,4 +1,4 @@
-"""``streamdp warm``: compile beforehand what a settings file needs."""
+"""``streamdp check --compile``: compile beforehand what a settings file needs."""
 
 from __future__ import annotations
 

@@ -274,7 +274,9 @@ def _fetched(name: str) -> Path:
 
     if not re.fullmatch(r"[\w-][\w.-]*/[\w.-]+", name):
         known = f"a folder, one of {', '.join(PACKAGES)}, MODULE:FUNCTION, or OWNER/NAME of Hugging Face"
-        raise EmbeddingError(f"there is no folder {name}: name {known} (streamdp embed lists what is here)")
+        raise EmbeddingError(
+            f"there is no folder {name}: name {known} (streamdp check --embeddings lists those here)"
+        )
     parts: dict[str, Any] = {"repo_id": name, "allow_patterns": _FETCHED}
     try:
         with contextlib.suppress(OSError):

@@ -86,7 +86,7 @@ def test_from_the_environment(other_cluster: Secured, topic: str, tmp_path: Path
     done = call(tmp_path, *consume(topic, other_cluster.login), **settings)
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "out").read_bytes().count(b'"revision":0') == 2
-    shown = call(tmp_path, "config", kafka_sasl_password=PASSWORD)
+    shown = call(tmp_path, "check", kafka_sasl_password=PASSWORD)
     assert shown.returncode == 0
     assert PASSWORD.encode() not in shown.stdout + shown.stderr
     assert not list(holds_the_secret(tmp_path))
