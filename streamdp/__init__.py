@@ -14,10 +14,12 @@ from streamdp._version import __version__
 
 if TYPE_CHECKING:
     from streamdp import likelihoods, priors, scoring
+    from streamdp.answers.evidence import Evidence
     from streamdp.engine import Engine
     from streamdp.errors import StreamdpError
     from streamdp.estimators import cluster
     from streamdp.estimators.clusterer import StreamDPClusterer
+    from streamdp.estimators.frames import Clustering
     from streamdp.estimators.novelty import Novelty
     from streamdp.estimators.stream_dp import StreamDP
     from streamdp.offline.fit import Fit, fit
@@ -32,10 +34,12 @@ __all__ = [
     "Answers",
     "Assignment",
     "ClusterSummary",
+    "Clustering",
     "Correction",
     "CorrectionError",
     "Engine",
     "Event",
+    "Evidence",
     "Final",
     "Fit",
     "Novelty",
@@ -59,10 +63,12 @@ __all__ = [
 ]
 
 _PLACES = {
+    "streamdp.answers.evidence": ("Evidence",),
     "streamdp.engine": ("Engine",),
     "streamdp.errors": ("StreamdpError",),
     "streamdp.estimators.clusterer": ("StreamDPClusterer",),
     "streamdp.estimators": ("cluster",),
+    "streamdp.estimators.frames": ("Clustering",),
     "streamdp.estimators.novelty": ("Novelty",),
     "streamdp.estimators.stream_dp": ("StreamDP",),
     "streamdp.offline.fit": ("Fit", "fit"),

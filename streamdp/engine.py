@@ -16,7 +16,15 @@ from typing import TYPE_CHECKING, Any, Self
 import msgspec
 import numpy as np
 
-from streamdp.answers.describe import Candidate, Census, base_of, described, of_closed, tokens_of
+from streamdp.answers.describe import (
+    Candidate,
+    Census,
+    base_of,
+    described,
+    of_closed,
+    tokens_of,
+)
+from streamdp.answers.evidence import Evidence
 from streamdp.answers.listing import ClusterList
 from streamdp.beam.search import BeamSearch
 from streamdp.encode.batch import Batch, Labelled
@@ -225,6 +233,28 @@ class Engine(OneThreadAtATime, but=("advance", "score", "search")):
         """
         (made,) = all_plain([record], form=self._rows.read)
         return made if isinstance(made, Reject) else self._stream.whereto(made, most)
+
+    def together(self, a: Record | Value, b: Record | Value) -> Evidence:
+        """What speaks for two records being of one cluster, word by word and by meaning; learns nothing.
+
+        ValueError where one is refused, before the model has begun, and of lines of logs.
+
+        Examples
+        --------
+        >>> engine = Engine(Settings(beam=4))
+        >>> answers = engine.advance(["storm over the coast", "coast storm", "late goal wins the match"])
+        >>> found = engine.together("storm over the coast", "coast storm")
+        >>> found.nats > 0, sorted(name for name, by in found.words if by > 0)
+        (True, ['coast', 'storm'])
+        """
+        one, other = all_plain([a, b], form=self._rows.read)
+        for record in (one, other):
+            if isinstance(record, Reject):
+                raise ValueError(f"{record.reason}: {record.detail}")
+        found = self._stream.together(one, other)  # type: ignore[arg-type]
+        if isinstance(found, Reject):
+            raise ValueError(f"{found.reason}: {found.detail}")
+        return found
 
     def correct(self, correction: Correction, at: int | None = None, *, check: bool = False) -> Answers:
         """Take a correction by hand; return the answers that it revises, and events.

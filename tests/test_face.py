@@ -70,6 +70,7 @@ PLAIN = {
     "WordStatistics",
     "ClusterSummary",
     "Event",
+    "Evidence",
     "Final",
     "Fit",
     "Reject",

@@ -5,27 +5,48 @@ Each holds an engine and speaks as the others of its library do.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import Any
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, overload
 
 from streamdp.engine import Engine
+from streamdp.estimators.frames import Clustering, cluster_frame
 from streamdp.records import Assignment, Record, Reject, Value
 from streamdp.records.frames import rows_of
 from streamdp.settings import Settings
 
 
+@overload
 def cluster(
-    records: Iterable[Record | Value], settings: Settings | None = None, **given: Any
-) -> Iterator[Assignment]:
-    """Assignments of records as they come, and revisions of earlier ones; at the end what was held back.
+    records: Iterable[Record | Value], columns: None = None, settings: Settings | None = None, **given: Any
+) -> Iterator[Assignment]: ...
+@overload
+def cluster(
+    records: Any, columns: str | Sequence[str], settings: Settings | None = None, **given: Any
+) -> Clustering: ...
+def cluster(
+    records: Any,
+    columns: str | Sequence[str] | None = None,
+    settings: Settings | None = None,
+    **given: Any,
+) -> Iterator[Assignment] | Clustering:
+    """A data frame with the cluster of each row; or, of any records, assignments as they come.
 
-    Raises ValueError at a record that is refused. An :class:`~streamdp.Engine` goes on, and reports events.
+    With ``columns`` the result is a :class:`~streamdp.Clustering`: the frame with labels, its stories, and
+    what speaks for two rows being together. Rows are taken in the order of their times where all have one (in
+    the column that ``time_field`` names, by default ``time``); the frame keeps its order.
+
+    Without it, records are consumed one at a time, and revisions of earlier assignments come among the
+    others; at the end comes what was held back. ValueError at a record that is refused. An
+    :class:`~streamdp.Engine` goes on, and reports events.
 
     Parameters
     ----------
     records
-        Texts, vectors, mappings from features to numbers, or records, consumed one at a time; rows of a data
-        frame. A mapping with a text (``{"text": ..., "time": ...}``) is read as a line of a file is.
+        A data frame of pandas, polars or pyarrow. Or texts, vectors, mappings from features to numbers, or
+        records; rows of a data frame. A mapping with a text (``{"text": ..., "time": ...}``) is read as a
+        line of a file is.
+    columns
+        The column of texts or vectors that is clustered, or several of features.
     settings
         Model, search, text and time; None: the defaults.
     given
@@ -36,7 +57,12 @@ def cluster(
     >>> [a.cluster for a in cluster(["storm over the coast", "coast storm"], second_look=0)]
     [0, 0]
     """
-    engine = Engine(settings if settings is not None else Settings(**given))
+    settings = settings if settings is not None else Settings(**given)
+    return _stream(records, settings) if columns is None else cluster_frame(records, columns, settings)
+
+
+def _stream(records: Iterable[Record | Value], settings: Settings) -> Iterator[Assignment]:
+    engine = Engine(settings)
     for record in rows_of(records):
         yield from _answered(engine.advance([record]))
     yield from _answered(engine.finish())

@@ -390,6 +390,26 @@ def _united(stories: list[Story], theme: Theme) -> CoarseStory:
     )
 
 
+TYPES = {
+    "story": "int64",
+    "title": "string",
+    "records": "int64",
+    "began": "string",
+    "peak": "string",
+    "last": "string",
+    "now": "int64",
+    "before": "int64",
+    "trend": "string",
+    "ended": "bool",
+    "keywords": "string",
+    "split_from": "int64",
+    "merged_with": "string",
+    "merged_into": "int64",
+    "theme": "int64",
+}
+"""The columns of a story in a table, and their types."""
+
+
 def row_of(story: Story) -> dict[str, Any]:
     """The columns of a story in a file."""
     return {

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from streamdp.answers import describe
+from streamdp.answers import describe, evidence
 from streamdp.answers.announcer import Announcer
 from streamdp.answers.describe import Candidate, Census
+from streamdp.answers.evidence import Evidence
 from streamdp.beam.data.state import REVIEW_EVERY, Output
 from streamdp.beam.facts import facts_of
 from streamdp.beam.search import NO_FOUNDERS, BeamSearch
@@ -251,6 +252,15 @@ class BeamStream(Stream):
             return refused[0][1]
         times = np.array([self.order.time_of(record)])
         return describe.candidates(search, encoder.take(times), self._words, most)
+
+    def together(self, a: Record, b: Record) -> Evidence | Reject:
+        """What speaks for two records being of one cluster; learns nothing."""
+        encoder, search = self._for_scoring(), self.search
+        if encoder is None or search is None:
+            return _untrained(a)
+        if refused := encoder.add(Columns.of([a, b])):
+            return refused[0][1]
+        return evidence.together(search, encoder.take(np.zeros(2)), self._words)
 
     # ---------------------------------------------------------------- in clear
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from streamdp.answers.announcer import Announcer
 from streamdp.answers.describe import Candidate, Census
+from streamdp.answers.evidence import Evidence
 from streamdp.beam.search import BeamSearch
 from streamdp.encode.encoders import Encoder
 from streamdp.encode.order import ReorderBuffer
@@ -122,6 +123,10 @@ class Stream(ABC):
         """The likeliest clusters of a record that may come next, a new one (-1) among them; learns
         nothing.
         """
+
+    def together(self, a: Record, b: Record) -> Evidence | Reject:
+        """What speaks for two records being of one cluster. ValueError where nothing weighs records."""
+        raise ValueError("lines of logs are of one template or not: nothing is weighed")
 
     # ---------------------------------------------------------------- in clear
 

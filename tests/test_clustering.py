@@ -1,0 +1,260 @@
+"""Data frames in, data frames out; and what speaks for two records being together, against sums by hand."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections import Counter
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from feeds import headlines
+from oracle.families import Categorical, HierarchicalPitmanYor
+
+import streamdp
+from streamdp import Clustering, Engine, Evidence, Record, Settings
+from streamdp.encode.batch import Batch
+from streamdp.records.columns import Columns
+from streamdp.streams.beam import BeamStream
+
+KINDS = {
+    "pandas": pd.DataFrame,
+    "polars": pl.DataFrame,
+    "pyarrow": pa.table,
+}
+
+
+def columns(n: int = 700, seed: int = 3) -> dict[str, list[Any]]:
+    records = headlines(n, seed)
+    return {"text": [str(r.value) for r in records], "time": [r.time for r in records]}
+
+
+def as_pandas(frame: Any) -> pd.DataFrame:
+    return frame if isinstance(frame, pd.DataFrame) else pa.table(frame).to_pandas()
+
+
+@pytest.fixture(scope="module")
+def found() -> Clustering:
+    return streamdp.cluster(pd.DataFrame(columns()), "text")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_frame_comes_back_as_the_same_kind_with_labels_in_order(kind: str, found: Clustering) -> None:
+    given = columns()
+    order = np.random.default_rng(0).permutation(len(given["text"]))
+    mixed = KINDS[kind]({name: [values[i] for i in order] for name, values in given.items()})
+    got = streamdp.cluster(mixed, "text")
+    assert isinstance(got.frame, type(mixed))
+    assert isinstance(got.stories, type(mixed))
+    assert as_pandas(got.frame)["text"].tolist() == [given["text"][i] for i in order]
+    for name in ("label", "probability", "lasting_probability"):
+        expected = found.frame[name].to_numpy()[order]
+        assert as_pandas(got.frame)[name].to_numpy() == pytest.approx(expected, nan_ok=True)
+    back = np.append(np.argsort(order), -1)  # the rows that caused it are called by where they stand
+    assert as_pandas(got.frame)["stable_since"].tolist() == back[found.frame["stable_since"]][order].tolist()
+    assert as_pandas(got.stories).equals(as_pandas(found.stories)) or kind != "pandas"
+    assert as_pandas(got.stories)["title"].tolist() == found.stories["title"].tolist()
+
+
+def test_labels_are_those_of_the_stream_and_since_is_when_they_came(found: Clustering) -> None:
+    engine, newest, since = Engine(), dict[int, int](), dict[int, int]()
+    records = headlines(700, 3)
+    for number, answers in enumerate([*(engine.advance([r]) for r in records), engine.finish()]):
+        for answer in answers.assignments:
+            if newest.get(answer.seq) != answer.cluster:
+                newest[answer.seq], since[answer.seq] = answer.cluster, min(number, len(records) - 1)
+    assert found.frame["label"].tolist() == [newest[i] for i in range(700)]
+    assert found.frame["stable_since"].tolist() == [since[i] for i in range(700)]
+    assert any(since[i] != i for i in since)
+
+
+def test_stories_are_those_of_the_labels(found: Clustering) -> None:
+    assert Counter(found["label"]) == dict(zip(found.stories["story"], found.stories["records"], strict=True))
+    assert len(found) == 700
+    assert found.groupby("label").size().sum() == 700  # what the frame can do
+    assert pl.DataFrame(found).shape == (700, 6)
+
+
+def test_an_index_of_pandas_stays() -> None:
+    frame = pd.DataFrame(columns(30), index=[i % 4 for i in range(30)])
+    found = streamdp.cluster(frame, "text")
+    assert found.frame.index.equals(frame.index)
+    assert found["label"].tolist() == streamdp.cluster(frame.reset_index(), "text")["label"].tolist()
+    assert list(frame.columns) == ["text", "time"]  # what was given is as it was
+
+
+def test_what_cannot_be_clustered_has_no_label() -> None:
+    frame = pl.DataFrame({"text": ["coast storm", None, "", "storm at the coast"]})
+    with pytest.warns(UserWarning, match=r"row 1 cannot be clustered .* and 1 others: the label is -1"):
+        found = streamdp.cluster(frame, "text")
+    assert found["label"].to_list() == [0, -1, -1, 0]
+    assert found["probability"].is_null().to_list() == [False, True, True, False]
+    with pytest.raises(ValueError, match="row 1 cannot be clustered"):
+        found.explain(0, 1)
+    with pytest.raises(IndexError, match="there is no row 4: there are 4"):
+        found.explain(0, 4)
+    assert len(streamdp.cluster(frame.head(0), "text").stories) == 0
+
+
+@pytest.mark.parametrize(
+    ("frame", "column", "given", "told"),
+    [
+        (pl.DataFrame({"text": ["a"]}), "txt", {}, "the frame has no column 'txt'; it has text"),
+        (["a text"], "text", {}, "columns are named of a data frame.* and this is a list"),
+        (pl.DataFrame({"text": ["a"], "label": [1]}), "text", {}, "has a column 'label' already"),
+        (pl.DataFrame({"text": ["a"]}), "text", {"time_field": "at"}, "no column 'at' for times"),
+        (pl.DataFrame({"a": [1.0]}), "a", {}, "holds neither texts nor vectors: name features as"),
+    ],
+)
+def test_what_is_wrong_is_said(frame: Any, column: str, given: dict[str, Any], told: str) -> None:
+    with pytest.raises(ValueError, match=told):
+        streamdp.cluster(frame, column, **given)
+
+
+def test_vectors_features_and_lines() -> None:
+    points = np.random.default_rng(1).normal(size=(120, 2)) + 20.0 * (np.arange(120) % 2)[:, None]
+    frame = pl.DataFrame({"x": points[:, 0], "y": points[:, 1], "v": points.tolist()})
+    truth = [i % 2 for i in range(120)]
+    assert streamdp.cluster(frame, "v")["label"].to_list() == truth
+    assert streamdp.cluster(frame, ["x", "y"])["label"].to_list() == truth
+    lines = pd.DataFrame({"line": ["user 1 in", "disk full", "user 2 in", "disk full"] * 5})
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = streamdp.cluster(lines, "line", format="log")
+    assert found["label"].tolist() == [0, 1, 0, 1] * 5
+    assert found.stories["title"].tolist() == ["user <num> in", "disk full"]
+    with pytest.raises(ValueError, match="lines of logs"):
+        found.explain(0, 1)
+
+
+# ---------------------------------------------------------------- evidence
+
+
+def by_hand(one: list[str], other: list[str], beta: float, size: int) -> float:
+    """log p of two texts in one cluster less that of each in its own: one token after the other of an urn."""
+
+    def log_p(tokens: list[str]) -> float:
+        counts, total = Counter[str](), 0.0
+        for n, token in enumerate(tokens):
+            total += math.log((beta + counts[token]) / (beta * size + n))
+            counts[token] += 1
+        return total
+
+    return log_p(one + other) - log_p(one) - log_p(other)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("storm coast", "coast storm"),
+        ("storm coast rain", "rain"),
+        ("goal", "vote tax"),
+        ("a1 a1 b1", "a1 c1"),
+    ],
+)
+def test_evidence_is_the_sum_by_hand_and_a_word_what_it_is_less_without(one: str, other: str) -> None:
+    family = streamdp.likelihoods.DirichletMultinomial(beta=0.4, vocabulary_size=12)
+    engine = Engine(Settings(prior="crp", stop_words="none"), likelihood=family)
+    engine.advance(["storm coast rain", "goal match", "vote tax law", "a1 b1 c1"])
+    before, found = engine.dumps(), engine.together(one, other)
+    a, b = one.split(), other.split()
+    whole = by_hand(a, b, 0.4, 12)
+    assert found.nats == pytest.approx(whole, abs=0.006)
+    expected = {
+        word: whole - by_hand([w for w in a if w != word], [w for w in b if w != word], 0.4, 12)
+        for word in {*a, *b}
+    }
+    assert dict(found.words) == pytest.approx(expected, abs=0.011)
+    assert [abs(by) for _, by in found.words] == sorted((abs(by) for _, by in found.words), reverse=True)
+    assert engine.dumps() == before
+
+
+def test_of_two_clusterings_of_two_records_it_is_the_odds() -> None:
+    """Under CRP(1) both are as likely before; so it is the difference of their log joints."""
+    family = streamdp.likelihoods.Gaussian(2, variance=1.0, mean_variance=9.0)
+    prior = streamdp.priors.CRP(1.0)
+    engine = Engine(prior=prior, likelihood=family)
+    rows = [[0.5, 1.0], [0.0, 2.0]]
+    engine.advance(rows)
+    apart = family.log_marginal(rows[:1]) + family.log_marginal(rows[1:])
+    found = engine.together(*rows)
+    assert found == Evidence(
+        nats=round(family.log_marginal(rows) - apart, 2), words=[("meaning", found.nats)]
+    )
+
+
+def pair_of(engine: Engine, *records: Any) -> Batch:
+    """Two records as the model has them."""
+    stream = engine._stream
+    assert isinstance(stream, BeamStream)
+    scorer = stream._for_scoring()
+    assert scorer is not None
+    assert not scorer.add(Columns.of([*records]))
+    return scorer.take(np.zeros(2))
+
+
+def test_of_texts_it_is_the_family_of_the_stream_both_ways() -> None:
+    engine = Engine()
+    records = [*headlines(300, 5), Record("short"), Record("storm coast"), Record("storm coast")]
+    engine.advance(records)
+    assert engine.search is not None
+    family: Any = engine.search.likelihood
+    base = dict(enumerate(family.measure(engine.search.words.learned).tolist()))
+    numbers = family.base_concentration, family.word_discount, family.short_concentrations
+    oracle = HierarchicalPitmanYor(*numbers)
+    assert numbers[2]
+    for one, other in zip(records[250:], records[243:], strict=False):
+        batch = pair_of(engine, one, other)
+        x, y = (
+            [(int(w), int(n)) for w, n in zip(part.words, part.counts, strict=True)]
+            for part in (batch.slice(0, 1), batch.slice(1, 2))
+        )
+        ways = [(x, y), (y, x)]
+        whole = sum(oracle.log_predictive([a], b, base) - oracle.log_predictive([], b, base) for a, b in ways)
+        assert engine.together(one, other).nats == pytest.approx(whole / 2.0, abs=0.006)
+    same = engine.together("storm coast", "storm coast")
+    assert same.nats > 2.0
+    assert all(by > 0.0 for _, by in same.words)  # a word less does not make a short text of a longer one
+
+
+def test_of_fields_and_of_a_vector_beside_them() -> None:
+    rng = np.random.default_rng(2)
+    frame = pl.DataFrame(
+        {
+            "os": [("mac", "linux", None)[i % 3] for i in range(90)],
+            "shell": [("fish", "bash")[i % 2] for i in range(90)],
+            "v": (rng.normal(size=(90, 4)) + 3.0 * np.eye(4)[np.arange(90) % 2]).tolist(),
+        }
+    )
+    found = streamdp.cluster(frame, ["os", "shell", "v"], fields=("os", "shell"), vector_field="v")
+    engine = found._engine
+    assert engine.search is not None
+    family: Any = engine.search.likelihood
+    base = dict(enumerate(family.bag.measure(engine.search.words.learned).tolist()))
+    oracle, words = Categorical(family.bag.beta), engine._stream._words  # type: ignore[attr-defined]
+    for a, b in ((0, 6), (0, 1), (0, 2), (2, 5), (3, 4)):
+        evidence = found.explain(a, b)
+        rows = [frame.row(i, named=True) for i in (a, b)]
+
+        def record(row: dict[str, Any], left_out: str = "") -> list[tuple[int, int]]:
+            pairs = [(f, f"{f}={row[f]}") for f in ("os", "shell") if row[f] and f"{f}={row[f]}" != left_out]
+            return [(0, 1), *((words.index(name), 1) for pair in pairs for name in pair)]
+
+        def log_odds(rows: list[dict[str, Any]], left_out: str = "") -> float:
+            x, y = (record(row, left_out) for row in rows)
+            return oracle.log_predictive([x], y, base) - oracle.log_predictive([], y, base)
+
+        told = dict(evidence.words)
+        meaning = told.pop("meaning")
+        whole = log_odds(rows)
+        assert evidence.nats == pytest.approx(whole + meaning, abs=0.02)
+        assert told == pytest.approx({name: whole - log_odds(rows, name) for name in told}, abs=0.011)
+        assert {*told} == {f"{f}={row[f]}" for row in rows for f in ("os", "shell") if row[f]}
+        vectors = pair_of(engine, *(found._record(i) for i in (a, b))).vectors
+        assert vectors is not None
+        alone = sum(family.vector.log_marginal([v]) for v in vectors)
+        assert meaning == pytest.approx(family.vector.log_marginal([*vectors]) - alone, abs=0.011)
