@@ -496,7 +496,7 @@ class Engine(OneThreadAtATime, but=("advance", "score", "search")):
         >>> engine = Engine(Settings(beam=4))
         >>> answers = engine.advance(["storm over the coast", "coast storm"])
         >>> [(story.label, story.records, story.title) for story in engine.stories()]
-        [(0, 2, 'coast storm')]
+        [(0, 2, 'storm over the coast')]
         """
         stream, seq, search = self._stream, self.seq, self.search
         memory = stream.memory

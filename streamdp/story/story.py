@@ -120,7 +120,7 @@ class Theme(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     >>> engine = Engine(Settings(beam=4))
     >>> answers = engine.advance(["storm over the coast", "coast storm", "late goal wins the match"])
     >>> [(theme.theme, theme.stories, theme.title) for theme in engine.stories().themed(1).themes]
-    [(0, [0, 1], 'coast storm')]
+    [(0, [0, 1], 'storm over the coast')]
     """
 
     theme: int
