@@ -1,4 +1,4 @@
-"""docs/formats.md says what the program does: its tables are read and compared."""
+"""docs/formats.md and docs/input.md say what the program does: their tables are read and compared."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ from streamdp.errors import Exit
 from streamdp.records import Assignment, ClusterSummary, Reject
 from streamdp.settings import Settings
 
-PAGE = (Path(__file__).parents[1] / "docs" / "formats.md").read_text("utf-8")
+DOCS = Path(__file__).parents[1] / "docs"
+PAGE = "\n".join((DOCS / name).read_text("utf-8") for name in ("formats.md", "input.md"))
 
 
 def section(title: str) -> str:
@@ -57,7 +58,7 @@ def test_exit_codes() -> None:
     assert told == {code.name: code.value for code in Exit}
 
 
-@pytest.mark.parametrize("row", table("Input"), ids=lambda row: row[0])
+@pytest.mark.parametrize("row", table("Formats"), ids=lambda row: row[0])
 def test_formats_are_chosen_by_name(row: list[str], tmp_path: Path) -> None:
     wanted = row[0].strip("`")
     for ending in re.findall(r"`(\.\w+)`", row[1]) or [".jsonl", ".json", ""]:

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from streamdp.encode import words
 from streamdp.encode.text import Tokenizer
 
-FORMATS = (Path(__file__).resolve().parents[1] / "docs" / "formats.md").read_text("utf-8")
-TABLE = FORMATS[FORMATS.index("| text | words |") :].split("\n\n")[0].splitlines()[2:]
+PAGE = (Path(__file__).resolve().parents[1] / "docs" / "words.md").read_text("utf-8")
+TABLE = PAGE[PAGE.index("| text | words |") :].split("\n\n")[0].splitlines()[2:]
 WRITTEN = st.text("aBcZ09 .,:/-'\"&+#@_éßж\u2019漢かカー한िहﬁกเำ်្\u200d\u0300\u3099👍🏽🇩🇪❤\ufe0f")
 
 tokens_of = Tokenizer().tokens

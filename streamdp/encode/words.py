@@ -3,7 +3,7 @@
 What means the same should be the same word, since records are alike by the words that they share. So a sign
 that holds a name, an abbreviation or a number together is part of it, one that is written or left out as one
 likes is dropped (e-mail, don't), and one that adds grammar to a word separates (Anna's, l'homme,
-state-of-the-art). docs/formats.md has the rules and examples of all of them.
+state-of-the-art). docs/words.md has the rules and examples of all of them.
 """
 
 from __future__ import annotations
