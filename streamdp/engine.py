@@ -531,6 +531,20 @@ class Engine(OneThreadAtATime, but=("advance", "score", "search")):
             found[answer.cluster].append(record_of(answer, text, self.kind, self.settings))
         return found
 
+    @property
+    def promised(self) -> float:
+        """How many revisions were to be expected so far, by the ``stability`` of all first answers."""
+        return self._stream.announcer.ledger.promised
+
+    def titles(self) -> dict[int, str]:
+        """The titles of stories, chosen or given by hand, by label; those without one are left out."""
+        held = self._stream.memory.titles.held
+        return {label: title.text for label, title in held.items()} | self.corrections.names
+
+    def founders(self) -> dict[int, int]:
+        """The numbers of the records that have founded their clusters, by label; of the latest records."""
+        return self._stream.announcer.ledger.founders()
+
     def past(self, among: Collection[int] | None = None) -> Past | None:
         """What a log was like by the hour, with the holes of all labels or of ``among``; None of others."""
         return self._stream.past(among)

@@ -58,7 +58,11 @@ def log_lines(n: int, extra: dict[int, str] | None = None) -> bytes:
         (table(name="a"), "alert 1: say one of url, url_file, url_env"),
         (table(name="a", url="http://h", url_env="X"), "alert 1: say one of url, url_file, url_env"),
         (table(name="a", url="http://h", urll="secret"), "alert 1: urll: no such key, did you mean url?"),
-        (table(name="a", url="file:///secret"), "alert 1: url: an address begins with http:// or https://"),
+        (table(name="a", url="file://secret/a"), "alert 1: url: an address begins with http:// or https://"),
+        (table(name="a", url="file:secret/"), "names a host, or is file:PATH"),
+        (table(name="a", url="file:secret", format="slack"), "alert 1: format: a file has lines of json"),
+        (table(name="a", url="http://h", on=["lag"]), "alert 1: on: must be of born, split"),
+        (table(name="a", url="http://h", stories=[-1]), "alert 1: stories: expected"),
         (table(name="a", url="ftp://secret"), "alert 1: url: an address begins with http:// or https://"),
         (table(name="a", url="http://"), "alert 1: url: an address begins with http:// or https://"),
         (table(name="a", url="http://h/a secret"), "alert 1: url: an address begins with"),
@@ -128,7 +132,7 @@ def test_the_flag_needs_a_state_and_a_stream_that_learns(tmp_path: Path) -> None
     run = ("consume", "--file", "in.jsonl", "--state", "st", "--alert")
     code, message = fail(tmp_path, *run, "http://h/secret", "--frozen")
     assert (code, "leave --frozen out" in message) == (64, True)
-    code, message = fail(tmp_path, *run, "file:///secret")
+    code, message = fail(tmp_path, *run, "gopher://secret")
     assert (code, "secret" in message) == (78, False)
     assert not (tmp_path / "st").exists()
 
@@ -143,10 +147,10 @@ def chosen(
     engine = Engine(settings, with_events=True)
     made = [Alert(**{"name": f"a{i}", "url": "http://h", **keys}) for i, keys in enumerate(alerts)]
     chooser = AlertRules(made, settings, clock=lambda: 7.0)
-    found = list(chooser.look(engine))
+    chooser.begin(engine)
+    found = list[Notification]()
     for start_ in range(0, len(records), at):
         found += chooser.of_answers(engine.advance(records[start_ : start_ + at]))
-        found += chooser.look(engine)
     found += chooser.of_answers(engine.finish())
     return found
 
@@ -175,48 +179,6 @@ def test_keys_are_those_of_events_however_records_are_batched() -> None:
     keys = [[each.key for each in chosen(Settings(beam=4), STORMS, alerts, at=at)] for at in (1, 7, 1000)]
     assert keys[0] == keys[1] == keys[2]
     assert len(set(keys[0])) == len(keys[0]) > 3
-
-
-def test_a_story_that_grew_tenfold_is_told_once_for_each_power_of_ten() -> None:
-    found = chosen(Settings(beam=4), ["storm over the coast"] * 250, {"on": ["grew"]}, at=30)
-    assert [(each.key, each.size) for each in found] == [("grew:0^10", 30), ("grew:0^100", 120)]
-
-
-def test_what_there_was_before_is_not_told() -> None:
-    engine = Engine(Settings(beam=4), with_events=True)
-    engine.advance(["storm over the coast"] * 50)
-    chooser = AlertRules([Alert(name="a", url="http://h", on=("grew", "theme"))], Settings())
-    assert chooser.look(engine) == []
-    engine.advance(["storm over the coast"] * 60)
-    assert [each.key for each in chooser.look(engine)] == ["grew:0^100"]
-
-
-def test_a_new_theme_is_told_and_what_joins_one_is_not() -> None:
-    texts = [f"storm over the coast {i % 3}" for i in range(60)]
-    goals = [f"late goal wins match {i % 3}" for i in range(60)]
-    found = chosen(Settings(beam=4), texts + goals, {"on": ["theme"]}, at=20)
-    assert [each.event for each in found] == ["theme"] * len(found)
-    titles = " ".join(each.title for each in found)
-    assert "storm" in titles
-    assert "goal" in titles
-    assert len({each.key for each in found}) == len(found)
-
-
-def test_doubts_are_told_once_until_they_are_gone(monkeypatch: pytest.MonkeyPatch) -> None:
-    said: list[list[str]] = [[], ["61% are alone"], ["63% are alone"], [], ["70% are alone"]]
-    monkeypatch.setattr(Engine, "doubts", lambda self: said.pop(0))
-    engine = Engine(Settings(beam=4))
-    chooser = AlertRules([Alert(name="a", url="http://h", on=("doubtful",))], Settings())
-    assert [[each.text for each in chooser.look(engine)] for _ in range(5)] == [
-        [], ["61% are alone"], [], [], ["70% are alone"],
-    ]  # fmt: skip
-
-
-def test_lag_is_told_once_until_most_of_it_is_gone() -> None:
-    chooser = AlertRules([Alert(name="a", url="http://h", on=("lag",), lag=60.0)], Settings(), lambda: 5.0)
-    told = [[each.text for each in chooser.behind([seconds])] for seconds in (0, 61, 90, 40, 70, 20, 70)]
-    assert told == [[], ["reading is 61 s behind"], [], [], [], [], ["reading is 70 s behind"]]
-    assert list(chooser.behind([])) == []
 
 
 def test_templates_are_told_by_pattern_and_level() -> None:
@@ -253,14 +215,6 @@ def test_a_long_level_is_cut() -> None:
 def test_a_level_that_is_not_kept_cannot_be_chosen() -> None:
     with pytest.raises(ConfigError, match="level is of lines whose level is kept"):
         AlertRules([Alert(name="a", url="http://h", level=("ERROR",))], Settings())
-
-
-def test_only_stories_of_a_theme() -> None:
-    alert = Alert(name="a", url="http://h", theme=3)
-    chooser = AlertRules([alert], Settings())
-    chooser._themes = {3: 1, 4: 1, 5: 2}
-    told = [Notification(alert="", key="k", event="born", at=0.0, story=story) for story in (3, 4, 5, 6)]
-    assert [each.story for one in told for each in chooser._to_all(one, ())] == [3, 4]
 
 
 def test_a_batch_without_events_costs_nothing(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,7 +16,10 @@ HOLDS = 300.0
 """Seconds for which an Alertmanager is told that an alert goes on: an event is over when it has happened."""
 
 SHOWN = 20
-"""Lines of a message for a chat."""
+"""Lines of a message for a chat, but for records that have moved."""
+
+LISTED = 5
+"""Of these, so many by the change."""
 
 Link = Callable[[Notification], str | None]
 """The address of a story's page."""
@@ -56,10 +59,33 @@ def sentence(told: Notification) -> str:
         "renamed": f"{what} has another title",
         "surged": f"{what} has surged: {told.lines or 0:,} lines, where {usual} are usual",
         "silent": f"{what} is silent: {told.lines or 0:,} lines, where {usual} are usual",
-        "grew": f"{what} has {size} records now",
-        "theme": f"a new theme begins with {what}",
     }.get(told.event, "")
-    return ": ".join(filter(None, [said, told.title, told.text]))
+    return _change(told, what) if told.event == "revised" else ": ".join(filter(None, [said, told.title]))
+
+
+def _change(told: Notification, what: str) -> str:
+    """What has become of answers that were given before."""
+    one, after = told.size == 1, f"{told.other}{f' ({told.other_title})' if told.other_title else ''}"
+    said = [
+        f"{what}{f' ({told.title})' if told.title else ''}{' was two' if told.split else ' is corrected'}: "
+        f"{told.size or 0:,} {'record' if one else 'records'} of it {'is' if one else 'are'} in {after} now, "
+        f"with probability {told.probability or 0.0:.2f}"
+    ]
+    for name, counts in told.sources.items():
+        said.append(f"{name}: " + ", ".join(f"{value} {count:,}" for value, count in counts.items()))
+    said.append(f"{told.expected or 0.0:.1f} of 100 answers were expected to change")
+    return "; ".join(said)
+
+
+def _listed(told: Notification) -> list[str]:
+    """A line for each of some records that have moved."""
+    found = []
+    for record in told.records[:LISTED]:
+        kept = ", ".join(f"{name} {value}" for name, value in record.keep.items())
+        known = [f"record {record.seq if record.id is None else record.id}", record.text, kept]
+        found.append(": ".join(filter(None, known)))
+    left = (told.size or 0) - len(found)
+    return [*found, f"and {left:,} more"] if found and left else found
 
 
 def as_json(name: str, told: Sequence[Notification], link: Link) -> bytes:
@@ -71,12 +97,23 @@ def as_json(name: str, told: Sequence[Notification], link: Link) -> bytes:
     return msgspec.json.encode({"alert": name, "events": alerts})
 
 
+def as_lines(told: Sequence[Notification], link: Link) -> bytes:
+    """A line of JSON for each, for a file; without the clock, so that the same run has the same lines."""
+    lines = []
+    for one in told:
+        plain = {name: value for name, value in _plain(one).items() if name not in ("event", "at")}
+        where = {"link": found} if (found := link(one)) else {}
+        lines.append({"event": one.event, **plain, "sentence": sentence(one), **where})
+    return msgspec.json.Encoder().encode_lines(lines)
+
+
 def as_slack(name: str, told: Sequence[Notification], link: Link) -> bytes:
     """A message of text, as Slack, Mattermost and others take it at an incoming webhook."""
     lines = []
     for one in told[:SHOWN]:
         text, where = escape(sentence(one), quote=False), link(one)
         lines.append(f"{text} (<{where}|page>)" if where else text)
+        lines += [f"• {escape(line, quote=False)}" for line in _listed(one)]
     if len(told) > SHOWN:
         lines.append(f"and {len(told) - SHOWN} more")
     return msgspec.json.encode({"text": "\n".join([f"*{escape(name, quote=False)}*", *lines])})

@@ -14,7 +14,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import msgspec
 from msgspec import Meta
@@ -39,12 +39,28 @@ MOST_BYTES = 256 << 20
 """Bytes of the file that are read."""
 
 
+class MovedRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A record that was announced in one story and is in another now, with the ``probability`` of that."""
+
+    seq: int
+    id: str | int | None = None
+    time: float | None = None
+    text: str = ""
+    keep: dict[str, Any] = {}
+    probability: float
+    revision: int
+
+
 class Notification(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Something that somebody is told: an event of a story, or what was seen by looking at all of them.
+    """Something that somebody is told: an event of a story, or answers that have changed.
 
     ``alert`` is the name of the alert and ``key`` that of this; two of one key are the same. ``at`` is the
     clock when it was noticed, ``time`` the event time. ``seq`` and ``record`` are number and id of the record
     that caused it, ``story`` is a label, ``other`` another one; ``lines`` and ``usual`` are as of an event.
+
+    Of a change of answers, ``size`` records went from ``story`` to ``other``, which began with them where it
+    was ``split`` off. Some of them are ``records``, all are counted in ``sources``: by the value of each kept
+    field. ``probability`` is their mean. ``expected`` is how many of a hundred answers so far were to change.
     """
 
     alert: str
@@ -62,7 +78,12 @@ class Notification(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     lines: int | None = None
     usual: float | None = None
     level: str | None = None
-    text: str = ""
+    other_title: str = ""
+    split: bool = False
+    probability: float | None = None
+    expected: float | None = None
+    sources: dict[str, dict[str, int]] = {}
+    records: list[MovedRecord] = []
 
 
 class Done(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -219,7 +240,7 @@ class Outbox:
         try:
             file = open_regular(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
             try:
-                _write_whole(file, _encode_lines(self._unwritten))
+                write_whole(file, _encode_lines(self._unwritten))
             finally:
                 os.close(file)
         except OSError as error:
@@ -289,7 +310,7 @@ class Outbox:
             waiting.known.pop(key, None)
 
 
-def _write_whole(file: int, data: bytes) -> None:
+def write_whole(file: int, data: bytes) -> None:
     """Append all of it, or nothing: half a line would spoil the next."""
     before = os.fstat(file).st_size
     try:

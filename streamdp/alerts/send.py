@@ -18,11 +18,11 @@ from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from streamdp._version import __version__
-from streamdp.alerts.forms import Link, body_of, link_of, path_of
-from streamdp.alerts.outbox import Notification, Outbox
+from streamdp.alerts.forms import Link, as_lines, body_of, link_of, path_of
+from streamdp.alerts.outbox import MOST, Notification, Outbox, write_whole
 from streamdp.errors import ConfigError
 from streamdp.safe_files import open_regular, warn_of_readers
-from streamdp.settings.alerts import Alert, checked_url
+from streamdp.settings.alerts import Alert, checked_url, file_of
 
 _log = logging.getLogger("streamdp")
 
@@ -37,6 +37,9 @@ SILENT, WHOLE = 10.0, 30.0
 
 READ = 64 << 10
 """Bytes of an answer that are read."""
+
+TAIL = 64 << 20
+"""Bytes at the end of a file in which lines are looked for that were not noted."""
 
 REFUSED = (400, 413, 422)
 """Statuses by which a receiver says that it will never take a message."""
@@ -60,11 +63,10 @@ class Receiver:
     """
 
     def __init__(self, alert: Alert, link: str | None = None) -> None:
-        self.name, self.form = alert.name, alert.format
+        self.name, self.form, self.every = alert.name, alert.format, alert.every
         self._link: Link = link_of(alert.link or link)
         place = f"alert {alert.name}"
-        url = alert.url or _secret(alert.url_file, alert.url_env, f"{place}: address")
-        parts = urlsplit(checked_url(url or "", f"{place}: the address"))
+        parts = urlsplit(_address(alert))
         self._secure, self._host = parts.scheme == "https", parts.hostname or ""
         self._port = parts.port or (443 if self._secure else 80)
         self._path = path_of(alert.format, parts.path) + (f"?{parts.query}" if parts.query else "")
@@ -111,6 +113,55 @@ class Receiver:
             raise SendError(f"it answered {status}", never=status in REFUSED, after=seconds)
 
 
+class FileReceiver:
+    """A file that an alert is appended to: a line of JSON for each."""
+
+    every = 0.0
+
+    def __init__(self, alert: Alert, path: str, link: str | None = None) -> None:
+        self.name, self._path = alert.name, path
+        self._link: Link = link_of(alert.link or link)
+
+    def has(self, waiting: Sequence[Notification]) -> list[Notification]:
+        """What of this was appended before a crash could be noted; half a line of it is cut off."""
+        try:
+            with open(open_regular(self._path, os.O_RDWR, follow=True), "r+b") as file:
+                begin = max(os.fstat(file.fileno()).st_size - TAIL, 0)
+                file.seek(begin)
+                *whole, half = file.read().split(b"\n")
+                lines = [as_lines([one], self._link)[:-1] for one in waiting]
+                if half and any(line.startswith(half) for line in lines):
+                    file.truncate(begin + sum(len(line) + 1 for line in whole))
+        except OSError:
+            return []  # it is not there yet; what else is wrong will be said when it is written
+        there = set(whole)
+        return [one for one, line in zip(waiting, lines, strict=True) if line in there]
+
+    def send(self, told: Sequence[Notification]) -> None:
+        """Append them, durably. Raises SendError."""
+        try:
+            file = open_regular(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, follow=True)
+            try:
+                write_whole(file, as_lines(told, self._link))
+                os.fsync(file)
+            finally:
+                os.close(file)
+        except OSError as error:
+            raise SendError(error.strerror or type(error).__name__) from None
+
+
+def receiver_of(alert: Alert, link: str | None = None) -> Receiver | FileReceiver:
+    """Where an alert is sent; ``link`` is the address of the page. Raises ConfigError."""
+    path = file_of(_address(alert))
+    return Receiver(alert, link) if path is None else FileReceiver(alert, path, link)
+
+
+def _address(alert: Alert) -> str:
+    place = f"alert {alert.name}"
+    url = alert.url or _secret(alert.url_file, alert.url_env, f"{place}: address")
+    return checked_url(url or "", f"{place}: the address")
+
+
 class Counts(NamedTuple):
     """What became of the messages of an alert."""
 
@@ -121,14 +172,16 @@ class Counts(NamedTuple):
 class Sender:
     """The thread of one alert."""
 
-    def __init__(self, alert: Alert, receiver: Receiver, outbox: Outbox) -> None:
-        self.name, self.counts = alert.name, Counts()
-        self._alert, self._receiver, self._outbox = alert, receiver, outbox
+    def __init__(self, receiver: Receiver | FileReceiver, outbox: Outbox) -> None:
+        self.name, self.counts = receiver.name, Counts()
+        self._receiver, self._outbox = receiver, outbox
+        if isinstance(receiver, FileReceiver) and (there := receiver.has(outbox.next(self.name, MOST))):
+            outbox.delivered(self.name, there)
         self._most, self._refusals, self._wait = TOGETHER, 0, 0.0
         self._ends = threading.Event()
         self.failing = False
         """Whether the last attempt has failed."""
-        self._thread = threading.Thread(target=self._run, name=f"streamdp-alert-{alert.name}", daemon=True)
+        self._thread = threading.Thread(target=self._run, name=f"streamdp-alert-{self.name}", daemon=True)
         self._thread.start()
 
     def end(self) -> None:
@@ -139,10 +192,10 @@ class Sender:
 
     def _run(self) -> None:
         while not self._ends.is_set():
-            told = self._outbox.next(self._alert.name, self._most)
+            told = self._outbox.next(self.name, self._most)
             if not told:
                 with self._outbox.changed:
-                    if not self._outbox.next(self._alert.name, 1) and not self._ends.is_set():
+                    if not self._outbox.next(self.name, 1) and not self._ends.is_set():
                         self._outbox.changed.wait()
                 continue
             try:
@@ -154,26 +207,26 @@ class Sender:
                 self._failed(told, SendError(type(error).__name__))
                 continue
             self._arrived(told)
-            self._ends.wait(self._alert.every)
+            self._ends.wait(self._receiver.every)
 
     def _arrived(self, told: Sequence[Notification]) -> None:
-        self._outbox.delivered(self._alert.name, told)
+        self._outbox.delivered(self.name, told)
         if self.failing:
-            _log.warning("alert %s: the receiver takes messages again", self._alert.name)
+            _log.warning("alert %s: the receiver takes messages again", self.name)
         self.counts = Counts(self.counts.delivered + len(told), self.counts.failures)
         self.failing, self._wait, self._most, self._refusals = False, 0.0, TOGETHER, 0
 
     def _failed(self, told: Sequence[Notification], error: SendError) -> None:
         self.counts = Counts(self.counts.delivered, self.counts.failures + 1)
         if not self.failing:
-            _log.warning("alert %s: not delivered: %s; it is tried again", self._alert.name, error)
+            _log.warning("alert %s: not delivered: %s; it is tried again", self.name, error)
         self.failing = True
         if error.never and len(told) > 1:
             self._most = len(told) // 2  # the others are no reason to wait for the one that is refused
         elif error.never:
             self._refusals += 1
             if self._refusals >= REFUSALS:
-                self._outbox.give_up(self._alert.name, told, f"the receiver refuses them ({error})")
+                self._outbox.give_up(self.name, told, f"the receiver refuses them ({error})")
                 self._refusals, self._wait = 0, 0.0
                 return
         self._wait = min(max(2 * self._wait, FIRST), LONGEST)

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+
+from streamdp_connectors.store.sink import StoreSink
 
 from streamdp.alerts.outbox import Outbox
 from streamdp.alerts.rules import AlertRules
-from streamdp.alerts.send import Receiver, Sender
-from streamdp.cli.board import Pace
+from streamdp.alerts.send import Sender, receiver_of
 from streamdp.cli.config import automatic
 from streamdp.cli.errors import warn
-from streamdp.cli.observers import LAGS_EVERY, LivePage, Observers, RunObserver, Served
-from streamdp.cli.reading import Reader
+from streamdp.cli.observers import Give, LivePage, Observers, RunObserver, Served
 from streamdp.engine import Engine
 from streamdp.monitor.metrics import AlertCounts, Metrics
 from streamdp.records import Answers
@@ -35,13 +35,18 @@ class Alarm(RunObserver):
         self, alerts: Sequence[Alert], metrics: Metrics | None = None, link: str | None = None
     ) -> None:
         super().__init__()
-        self._alerts, self._receivers = alerts, [Receiver(alert, link) for alert in alerts]
+        self._alerts, self._receivers = alerts, [receiver_of(alert, link) for alert in alerts]
         self._senders: list[Sender] = []
         self._outbox: Outbox | None = None
         self._chooser: AlertRules | None = None
-        self._pace, self._looked = Pace(), 0.0
+        self._store: StoreSink | None = None
+        self._engine: Engine | None = None
         if metrics is not None and alerts:
             metrics.alerts = self.counts
+
+    def opened(self, store: StoreSink | None, state: str | None, give: Give | None) -> None:
+        """What records say is known to the store."""
+        self._store = store
 
     def attach(
         self, engine: Engine, settings: Settings, folder: StateFolder | None, *, replayed: bool, frozen: bool
@@ -62,36 +67,25 @@ class Alarm(RunObserver):
             return True
 
         self._outbox = Outbox(folder.folder, [alert.name for alert in self._alerts], mine)
-        if not replayed or engine.seq == 0:
+        if not replayed:
             self._outbox.forget_from(engine.seq)
         engine.report_events()
-        self._chooser.look(engine)  # what there is already is not told
-        made = zip(self._alerts, self._receivers, strict=True)
-        self._senders = [Sender(alert, receiver, self._outbox) for alert, receiver in made]
+        self._engine = engine
+        self._chooser.begin(engine)
+        self._senders = [Sender(receiver, self._outbox) for receiver in self._receivers]
 
     def decided(self, answers: Answers) -> None:
-        """Note events: whatever becomes of the answers, these are told."""
-        if self._outbox is not None and self._chooser is not None:
-            self._outbox.add(self._chooser.of_answers(answers))
+        """Note events and changes: whatever becomes of the answers, these are told."""
+        if self._outbox is not None and self._chooser is not None and self._engine is not None:
+            self._outbox.add(self._chooser.of_answers(answers, self._engine.muted, self._texts))
+
+    def _texts(self, seqs: Sequence[int]) -> Mapping[int, str]:
+        return {} if self._store is None else self._store.texts(seqs)
 
     def saving(self, engine: Engine) -> None:
         """Note what the snapshot covers, and wait until that outlives the machine."""
         if self._outbox is not None and self._chooser is not None:
-            self._outbox.add(self._chooser.look(engine))
             self._outbox.sync()
-
-    def beat(self, engine: Engine, reader: Reader, answered: int) -> None:
-        """Look at all stories now and then, and how far reading is behind."""
-        if self._outbox is None or self._chooser is None:
-            return
-        with self._pace as due:
-            if due:
-                self._outbox.add(self._chooser.look(engine))
-        now = time.monotonic()
-        if now - self._looked >= LAGS_EVERY:
-            self._looked = now
-            lags = reader.lags(time.time())
-            self._outbox.add(self._chooser.behind(lag.seconds for lag in lags if lag.seconds is not None))
 
     def leaving(self) -> None:
         """Wait a little for what is under way, and say what stays in the outbox."""

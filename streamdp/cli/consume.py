@@ -105,6 +105,7 @@ class Run:
         if resumed is None and unnamed and outputs.state is not None:
             say(f"the state is in {outputs.state}, unless --state names another folder")
         self.replayed = not goes_on or (resumed is not None and resumed.ended)
+        self.again = resumed is not None and self.replayed
         how: dict[str, Any] = {"keep": further_columns(self.settings), "replayed": self.replayed}
         how["place"] = getattr(self.source, "place", ())
         self.sinks = Sinks(input, outputs, resumed, self.settings, waiting=self._wait, **how)
@@ -275,8 +276,8 @@ class Run:
         advanced = time.perf_counter() - began
         self.watch.stages.enter("write")
         self._check()
-        self.watch.decided(answers)
         self.sinks.write(answers)
+        self.watch.decided(answers)
         self.flush()
         self.watch.stages.enter("other")
         total = time.perf_counter() - began
@@ -322,8 +323,8 @@ class Run:
         if not self.frozen and not (stopped and self.folder is not None):
             last = self.engine.finish()
             self.sinks.ending()
-            self.watch.decided(last)
             self.sinks.write(last)
+            self.watch.decided(last)
             self.sinks.note_keywords(lambda: self.engine.stories(records=False))
             self.sinks.flush(sync=True)
             self.watch.answered(last, 0)
@@ -370,7 +371,7 @@ def run_to_end(run: Run, interrupt: Interrupt, alarm: Alarm) -> int:
     """Run until the source ends, or a signal comes."""
     started = working_time()
     try:
-        alarm.attach(run.engine, run.settings, run.folder, replayed=run.replayed, frozen=run.frozen)
+        alarm.attach(run.engine, run.settings, run.folder, replayed=run.again, frozen=run.frozen)
         above = None if run.board is None else run.board.shown
         with Display(run.line, above):  # not before all is open: a wrong file name is reported at once
             run.watch.ready()

@@ -74,7 +74,7 @@ class RunObserver:
         """A batch was answered; ``advance`` and ``total`` are the seconds of the engine and of all."""
 
     def decided(self, answers: Answers) -> None:
-        """There are answers, which are written next."""
+        """There are answers, which the outputs have, and flush next."""
 
     def saving(self, engine: Engine) -> None:
         """A snapshot is taken next: what it covers is not seen again."""

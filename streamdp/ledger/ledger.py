@@ -121,6 +121,11 @@ class Ledger:
         """How many answers were final early, for having been too many bytes, and the last of them."""
         return int(self.table.counters.early), int(self.table.counters.closed)
 
+    @property
+    def promised(self) -> float:
+        """How many revisions were to be expected, by the stability of all first answers so far."""
+        return float(self.table.counters.promised)
+
     def keep_open(self, records: int) -> None:
         """Let answers be open for so many records, decided as they are."""
         self.modes = self.modes._replace(open_for=records)
@@ -302,6 +307,12 @@ class Ledger:
         found: np.ndarray = self.table.records["label"][self._places(first, stop)]
         return found
 
+    def founders(self) -> dict[int, int]:
+        """The records that have founded their clusters, by label, as far as they are remembered."""
+        rows = self.table.records[self._places(max(min(self.begin, self.seq - self.latest), 0), self.seq)]
+        founded = rows[rows["founded"] == 1]
+        return dict(zip(founded["label"].tolist(), founded["seq"].tolist(), strict=True))
+
     def unsure(self, start: int, stop: int) -> np.ndarray:
         """The records from one number up to another that were not sure, or are revised since."""
         revised, cell = (self.table.records[name][self._places(start, stop)] for name in ("revised", "cell"))
@@ -405,7 +416,8 @@ class Ledger:
         counters = counters_of(Table, facts["counters"])
         seq, begin, final = int(counters.seq), int(counters.begin), int(counters.final)
         require(
-            min(seq, begin, counters.lasted, counters.early, counters.expected) >= 0, "a count is negative"
+            min(seq, begin, counters.lasted, counters.early, counters.expected, counters.promised) >= 0,
+            "a count is negative",
         )
         require(seq <= RECORDS, "the number of the next record is out of range")
         require(begin <= seq and -1 <= counters.closed < max(begin, 1), "what is open is out of range")

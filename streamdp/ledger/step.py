@@ -55,6 +55,7 @@ def _revise(table: Table, report: Report, revision: Any, sure: np.ndarray, r: in
     row = row_of(table, revision.seq)
     report.counters.revised += 1
     row.link = revision.link if modes.linked else -1
+    row.was = -1 if modes.final_only else before
     row.probability = to_digits(revision.probability)
     row.confidence, row.confidence_labels = _sure(sure, r)
     row.revision += 1

@@ -60,16 +60,17 @@ NUMBERS = (
 """What is announced of a record, with six decimals."""
 
 ROW = row_type(
-    "seq label founded link revision template start named placed middle kept stop size cell revised",
+    "seq label was founded link revision template start named placed middle kept stop size cell revised",
     " ".join(("time", *NUMBERS)),
 )
 """A record and its newest answer.
 
-``cell`` is that of its first answer, ``revised`` whether the answer has changed since, ``revision`` how often
-it was announced anew. What an answer has from its record stands in ``letters`` from start on: its id to
-named, position to placed, time to middle, kept fields to kept, the values of a template's holes to stop;
-``template`` is which of :class:`Templates` it has, -1 for none. It counts for ``size`` bytes. The probability
-of a cluster that lasts, stability and confidence may be NaN: not told.
+``was`` is the label that was announced before this one, -1 where none was; ``cell`` is that of its first
+answer, ``revised`` whether the answer has changed since, ``revision`` how often it was announced anew. What
+an answer has from its record stands in ``letters`` from start on: its id to named, position to placed, time
+to middle, kept fields to kept, the values of a template's holes to stop; ``template`` is which of
+:class:`Templates` it has, -1 for none. It counts for ``size`` bytes. The probability of a cluster that lasts,
+stability and confidence may be NaN: not told.
 """
 
 TALLY = row_type("", "count revised")
@@ -89,11 +90,13 @@ class Table(NamedTuple):
     Answers from record ``begin`` up to ``seq``, the next one, are open: they may still change, and have what
     lines take from their records in ``letters``, of which so many are ``written``. They count for ``bytes``;
     ``early`` answers up to ``closed`` are final because that was too much. ``final`` is the last answer that
-    is reported as final. ``lasted`` clusters, ``expected`` of them: sums so far.
+    is reported as final. ``lasted`` clusters, ``expected`` of them, and
+    revisions ``promised`` by the stability of first answers: sums so far.
     """
 
     counters: Annotated[
-        Counters, one("seq lasted begin written final bytes early closed", "expected", final=-1, closed=-1)
+        Counters,
+        one("seq lasted begin written final bytes early closed", "expected promised", final=-1, closed=-1),
     ]
     records: Annotated[np.ndarray, rows(ROW, "records")]
     """As many as a power of two."""
@@ -140,7 +143,7 @@ def put(table: Table, seq: int, answer: Any, size: int) -> None:
     _judge(table, seq)
     row = row_of(table, seq)
     row.seq, row.label, row.founded, row.link = seq, answer.label, answer.founded, answer.link
-    row.revision, row.revised, row.template = 0, 0, -1
+    row.revision, row.revised, row.template, row.was = 0, 0, -1, -1
     row.probability, row.new_probability = to_digits(answer.probability), to_digits(answer.new_probability)
     row.log_predictive, row.novelty = to_digits(answer.log_predictive), novelty(answer.log_predictive, size)
     row.cell = KINDS if answer.founded or seq < table.early[0] else 0
@@ -148,6 +151,7 @@ def put(table: Table, seq: int, answer: Any, size: int) -> None:
         row.cell += 1 if row.probability >= least else 0
     table.counters.seq = seq + 1
     row.lasting_probability, row.stability = lasting(table, row.new_probability), stability(table, row.cell)
+    table.counters.promised += 1.0 - row.stability
 
 
 @kernel

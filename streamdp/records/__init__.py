@@ -411,8 +411,10 @@ class AnswerRows:
     data
         They are in it as lines of JSON.
     rows
-        Their numbers, shape (n,): ``seq``, ``label``, ``founded``, ``revision``, ``time`` (NaN where there is
-        none), ``probability``, ``novelty``. Finality is a row of revision -1, its number in place of ``seq``.
+        Their numbers, shape (n,): ``seq``, ``label``, ``was`` (the label announced before, -1 where that is
+        the first answer or not known), ``founded``, ``revision``, ``time`` (NaN where there is none),
+        ``probability``, ``novelty``, ``stability`` (NaN where it is not told). Finality is a row of revision
+        -1, its number in place of ``seq``.
     spans
         Where in ``data`` each part of them begins and ends, as JSON: shape (n, 6, 2), -1 where there is none.
 

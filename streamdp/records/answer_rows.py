@@ -11,19 +11,21 @@ from msgspec.json import Encoder
 from streamdp.records import ID, SPANS, WHOLE, AnswerRows, Assignment, Final, Line, Lines
 from streamdp.records.columns import spans_of
 
-_NUMBERS = ("seq", "label", "founded", "revision", "time", "probability", "novelty")
-_ROW = np.dtype([(name, np.int64 if at < 4 else np.float64) for at, name in enumerate(_NUMBERS)])
+_NUMBERS = ("seq", "was", "label", "founded", "revision", "time", "probability", "novelty", "stability")
+_ROW = np.dtype([(name, np.int64 if at < 5 else np.float64) for at, name in enumerate(_NUMBERS)])
 _encode_lines = Encoder().encode_lines
 
 
 def _of_objects(lines: Sequence[Line]) -> AnswerRows:
     rows, spans = np.zeros(len(lines), _ROW), np.full((len(lines), SPANS, 2), -1)
-    rows["revision"] = -1
+    rows["revision"] = rows["was"] = -1
     rows["seq"] = [line.final_through if isinstance(line, Final) else line.seq for line in lines]
     answers = [line for line in lines if isinstance(line, Assignment)]
     which = [i for i, line in enumerate(lines) if isinstance(line, Assignment)]
+    stable = [a.stability if isinstance(a.stability, float) else None for a in answers]
     own = [(a.cluster, a.new, a.revision, a.time, a.probability, a.novelty) for a in answers]
-    for name, column in zip(_NUMBERS[1:], zip(*own, strict=True), strict=False):
+    rows["stability"][which] = np.array(stable, float)
+    for name, column in zip(_NUMBERS[2:], zip(*own, strict=True), strict=False):
         rows[name][which] = np.array(column, _ROW[name])
     names = ("id", "position", "keep", "template", "params")
     letters, *found = spans_of(*([getattr(a, name) for a in answers] for name in names))

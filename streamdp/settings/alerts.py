@@ -24,9 +24,9 @@ MOST = 20
 
 What = Literal[
     "born", "split", "merged", "vanished", "closed", "retired", "titled", "renamed", "surged", "silent",
-    "grew", "theme", "doubtful", "lag",
+    "revised",
 ]  # fmt: skip
-"""What an alert may tell of: events of stories, and what is seen by looking at all of them."""
+"""What an alert may tell of: events of stories, and answers that have changed."""
 
 Form = Literal["json", "slack", "alertmanager"]
 
@@ -42,7 +42,8 @@ class Alert(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     name
         What the outbox, metrics and messages call it.
     url, url_file, url_env
-        Its address: as it is, or the name of a file or of an environment variable that holds it.
+        Its address: as it is, or the name of a file or of an environment variable that holds it. That of a
+        file of lines is ``file:PATH``.
     format
         ``json``; ``slack``, which other chats take too; or ``alertmanager``, whose API has version 2.
     on
@@ -53,12 +54,12 @@ class Alert(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         Only of templates in which this regular expression is found.
     level
         Only of log lines of these levels.
-    theme
-        Only of stories that are in one theme with the story of this label.
+    stories
+        Only of the stories of these labels.
+    least
+        Of changed answers, only where one change has moved so many records.
     every
-        Seconds between two messages; what happens meanwhile goes with the next.
-    lag
-        Seconds that reading is behind, from which that is told.
+        Seconds between two messages; what happens meanwhile goes with the next. A file does not wait.
     token_file, token_env
         The file or environment variable that holds a token.
     header
@@ -76,9 +77,9 @@ class Alert(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     words: tuple[_Text, ...] = ()
     template: _Text | None = None
     level: tuple[_Text, ...] = ()
-    theme: Annotated[int, Meta(ge=0)] | None = None
+    stories: tuple[Annotated[int, Meta(ge=0)], ...] = ()
+    least: Annotated[int, Meta(ge=1)] = 1
     every: Annotated[float, Meta(ge=0, le=86_400)] = 1.0
-    lag: Annotated[float, Meta(gt=0)] = 300.0
     token_file: _Text | None = None
     token_env: _Text | None = None
     header: Annotated[str, Meta(pattern=r"^[A-Za-z0-9-]{1,60}$")] = "Authorization"
@@ -144,6 +145,8 @@ def _alert(table: Mapping[str, Any], place: str) -> Alert:
         checked_url(found.url, f"{place}: url")
     if found.link is not None:
         checked_url(found.link, f"{place}: link")
+    if found.format != "json" and file_of(found.url or "") is not None:
+        raise ConfigError(f"{place}: format: a file has lines of json")
     if not found.on:
         raise ConfigError(f"{place}: on names no event")
     try:
@@ -155,6 +158,8 @@ def _alert(table: Mapping[str, Any], place: str) -> Alert:
 
 def checked_url(url: str, place: str) -> str:
     """An address that can be sent to. ConfigError, which does not repeat it, for any other."""
+    if file_of(url) is not None:
+        return url.strip()
     try:
         parts = urlsplit(url.strip())
         sound = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
@@ -164,8 +169,18 @@ def checked_url(url: str, place: str) -> str:
         if sound and "@" in parts.netloc:
             raise ConfigError(f"{place}: an address holds no name and password: say token_file or token_env")
     if not sound or not url.strip().isascii() or any(c.isspace() for c in url.strip()):
-        raise ConfigError(f"{place}: an address begins with http:// or https:// and names a host")
+        raise ConfigError(
+            f"{place}: an address begins with http:// or https:// and names a host, or is file:PATH"
+        )
     return url.strip()
+
+
+def file_of(url: str) -> str | None:
+    """The path of ``file:PATH``, or of ``file:///PATH``; None for any other address."""
+    scheme, _, path = url.strip().partition(":")
+    path = path[2:] if path.startswith("///") else path
+    sound = scheme == "file" and path.isprintable() and not path.startswith("//")
+    return path if sound and path.rpartition("/")[2] else None
 
 
 def _said(message: str) -> str:

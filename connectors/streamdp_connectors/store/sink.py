@@ -288,6 +288,13 @@ class StoreSink:
         """Take in a row of another table than those of answers and events."""
         self._further.append((table, row))
 
+    def texts(self, seqs: Sequence[int]) -> dict[int, str]:
+        """What records of these numbers say, as far as they are held or were taken in."""
+        wanted = set(seqs)
+        query = "SELECT seq, text FROM records WHERE seq IN (SELECT value FROM json_each(?))"
+        held = self._store.execute(query, (_encode([*wanted]).decode(),)).fetchall() if wanted else []
+        return dict(held) | {row[0]: row[4] for row in self._rows if row[0] in wanted}
+
     def _rows_of(self, fresh: AnswerRows) -> list[Row]:
         """The rows of records that are answered for the first time, in order."""
         places, batch = fresh.written(POSITION), self._batch
