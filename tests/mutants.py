@@ -92,7 +92,7 @@ CASES: dict[str, tuple[Callable[[int], Iterator[Any]], int, tuple[str, ...]]] = 
 """Records, how many are learned, and options: of each kind of state that there is."""
 
 
-SHOW, REFINE = ("stories", "state", "--limit", "3"), ("refine", "state", "--budget", "1")
+SHOW, REFINE = ("stories", "state", "--limit", "3"), ("fit", "state", "--budget", "1")
 
 typer.main.get_command = functools.cache(typer.main.get_command)  # making all options takes half of the time
 

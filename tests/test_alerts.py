@@ -95,7 +95,7 @@ def test_every_command_accepts_a_file_with_alerts(tmp_path: Path) -> None:
         ("check",),
         ("check", "in.jsonl"),
         ("fit", "in.jsonl", "--budget", "2", "--output", "fit"),
-        ("refine", "st", "--budget", "1"),
+        ("fit", "st", "--budget", "1"),
         ("stories", "st"),
         ("state", "verify", "st"),
         ("correct", "st", "list"),

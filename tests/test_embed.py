@@ -111,7 +111,7 @@ def test_a_fit_can_be_refined_and_gone_on_with(tmp_path: Path, table_folder: Pat
     write(tmp_path / "in.jsonl", tickets(150))
     fitted = ("fit", "in.jsonl", "--embed", str(table_folder), "--state", "set", "--budget", "6")
     succeed(tmp_path, *fitted, "--output", "answers")
-    succeed(tmp_path, "refine", "set", "--into", "refined", "--budget", "3")
+    succeed(tmp_path, "fit", "set", "--state", "refined", "--budget", "3")
     write(tmp_path / "in.jsonl", tickets(60, 3))
     more = ("--start-from", "refined", "--state", "state", "--overwrite")
     out = succeed(tmp_path, "consume", "--file", "in.jsonl", "--output", "-", *more)
@@ -153,7 +153,7 @@ READING: tuple[tuple[str, ...], ...] = (
     ("state", "verify", "state"),
     ("state", "info", "state"),
     ("state", "export", "state", "--into", "tables"),
-    ("refine", "state", "--into", "refined", "--budget", "2"),
+    ("fit", "state", "--state", "refined", "--budget", "2"),
     ("stories", "state", "--report", "report.html"),
     ("diff", "state", "--mark", "now"),
     ("diff", "state", "--since", "1h"),
@@ -444,7 +444,7 @@ def test_an_erased_record_has_no_words_and_no_vector_left(tmp_path: Path, table_
     assert engine.finish().lines is not None
     write(tmp_path / "in.jsonl", [*["gone"] * 120, *tickets(60, 2)])
     succeed(tmp_path, "state", "verify", "state")
-    succeed(tmp_path, "refine", "state", "--budget", "2")
+    succeed(tmp_path, "fit", "state", "--budget", "2")
 
 
 def test_corrections_by_hand_hold(settings: Settings) -> None:

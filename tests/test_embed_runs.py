@@ -194,7 +194,7 @@ def test_a_function_that_a_state_names_runs_only_if_the_user_names_it(folder: Pa
     for command in (
         ("stories", "st"),
         ("state", "verify", "st"),
-        ("refine", "st"),
+        ("fit", "st"),
         ("erase", "st", "out.jsonl", "--id", "17"),
     ):
         succeed(folder, *command)

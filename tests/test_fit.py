@@ -92,7 +92,7 @@ def test_show_reads_the_snapshot_of_a_fit(fitted: Path) -> None:
 
 def test_refine_only_betters_and_keeps_labels(fitted: Path, tmp_path: Path) -> None:
     found = labels_of((fitted / "out").read_bytes())
-    done = call(fitted, "refine", "state", "--budget", "20", "--into", str(tmp_path / "refined"))
+    done = call(fitted, "fit", "state", "--budget", "20", "--state", str(tmp_path / "refined"))
     assert done.returncode == 0, done.stderr
     changes = parsed(done.stdout)
     for change in changes:
@@ -273,7 +273,7 @@ def test_refusals(tmp_path: Path, options: tuple[str, ...], code: int, part: str
 def test_older_records_stay_where_they_are(tmp_path: Path) -> None:
     write_headlines(tmp_path / "in.jsonl", 300)
     succeed(tmp_path, "consume", "--file", "in.jsonl", "--retain", "100", "--state", "s", "--output", "out")
-    done = call(tmp_path, "refine", "s", "--budget", "4")
+    done = call(tmp_path, "fit", "s", "--budget", "4")
     assert done.returncode == 0, done.stderr
     assert b"100 records can move; older ones stay in" in done.stderr
     labels = labels_of((tmp_path / "out").read_bytes())
@@ -281,7 +281,7 @@ def test_older_records_stay_where_they_are(tmp_path: Path) -> None:
         assert change["seq"] >= 200
         assert change["cluster"] != change["was"]
     assert len(labels) >= 300
-    assert call(tmp_path, "refine", "s", "--budget", "4").stdout == done.stdout
+    assert call(tmp_path, "fit", "s", "--budget", "4").stdout == done.stdout
 
 
 def test_clusters_of_older_records_that_are_one_are_merged(tmp_path: Path) -> None:
@@ -292,7 +292,7 @@ def test_clusters_of_older_records_that_are_one_are_merged(tmp_path: Path) -> No
     succeed(tmp_path, *run)
     labels = np.array(labels_of((tmp_path / "out").read_bytes()))
     assert set(labels.tolist()) == {0, 1}
-    done = call(tmp_path, "refine", "s", "--budget", "4")
+    done = call(tmp_path, "fit", "s", "--budget", "4")
     assert done.returncode == 0, done.stderr
     *changes, merged = parsed(done.stdout)
     assert all(change["seq"] >= 350 and change["cluster"] == 1 - change["was"] for change in changes)
@@ -309,15 +309,15 @@ def test_refine_says_what_it_cannot_do(tmp_path: Path) -> None:
     write_headlines(tmp_path / "in.jsonl", 300)
     run = ("consume", "--file", "in.jsonl")
     succeed(tmp_path, *run, "--retain", "100", "--state", "s", "--output", "out")
-    code, message = fail(tmp_path, "refine", "s", "--into", "t")
+    code, message = fail(tmp_path, "fit", "s", "--state", "t")
     assert code == 65
-    assert "--into needs all records, and the state has let older ones go" in message
+    assert "--state needs all records, and the state has let older ones go" in message
     assert not (tmp_path / "t").exists()
-    code, message = fail(tmp_path, "refine", "s", "--hyper")
+    code, message = fail(tmp_path, "fit", "s", "--hyper")
     assert code == 65
     assert "--hyper needs all records" in message
     succeed(tmp_path, *run, "--retain", "0", "--state", "none", "--output", "out2")
-    code, message = fail(tmp_path, "refine", "none")
+    code, message = fail(tmp_path, "fit", "none")
     assert code == 65
     assert "holds no records" in message
 
@@ -363,3 +363,15 @@ def test_labels_are_inherited_by_overlap() -> None:
 
 def test_every_method_that_samples_has_its_samplers() -> None:
     assert tuple(METHODS) == SAMPLERS
+
+
+@pytest.mark.parametrize(
+    ("option", "code", "why"),
+    [
+        (("--method", "gibbs"), 64, "--method is of a file, and state is a state"),
+        (("--output", "out"), 64, "--output is of a file, and state is a state"),
+        (("--beam", "3"), 78, "state: was made under other settings (beam: was 8, is 3)"),
+    ],
+)
+def test_what_a_state_does_not_take(fitted: Path, option: tuple[str, ...], code: int, why: str) -> None:
+    assert fail(fitted, "fit", "state", *option) == (code, f"streamdp: {why}\n")

@@ -107,7 +107,7 @@ def test_rotation_renames_to_names_of_its_own(here: Path, name: str) -> None:
     assert (code, "is no name of a rotated file" in message) == (65, True)
 
 
-@pytest.mark.parametrize("command", ["stories", "plot", "refine", "page", "frozen", "start-from", "resumed"])
+@pytest.mark.parametrize("command", ["stories", "plot", "fit", "page", "frozen", "start-from", "resumed"])
 @pytest.mark.parametrize("field", ["likelihood", "prior", "decay"])
 def test_no_module_is_imported_that_only_a_state_names(here: Path, command: str, field: str) -> None:
     (here / "evil.py").write_text(EVIL)
@@ -128,7 +128,7 @@ def test_no_module_is_imported_that_only_a_state_names(here: Path, command: str,
 def test_a_module_that_the_command_names_is_imported(here: Path) -> None:
     (here / "evil.py").write_text(EVIL)
     forge(here, lambda header: header["settings"].update(likelihood="evil:Evil"))
-    for command in (("stories", "state"), ("refine", "state"), RUN):
+    for command in (("stories", "state"), ("fit", "state"), RUN):
         fail(here, *command, "--likelihood", "evil:Evil")  # there is no such class
         (here / "imported").unlink()
         sys.modules.pop("evil", None)

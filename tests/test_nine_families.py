@@ -136,7 +136,7 @@ def labels_of_later(output: bytes) -> list[int]:
 
 def test_refine(whole: Path, tmp_path: Path) -> None:
     found = labels_of((whole / "out").read_bytes())
-    done = call(whole, "refine", "st", "--budget", "4", "--into", str(tmp_path / "refined"))
+    done = call(whole, "fit", "st", "--budget", "4", "--state", str(tmp_path / "refined"))
     assert done.returncode == 0, done.stderr
     for change in parsed(done.stdout):
         assert found[change["seq"]] == change["was"] != change["cluster"]

@@ -113,7 +113,7 @@ def test_fit_and_refine_leave_a_streams_snapshots_alone(folder: Path) -> None:
     for command in (
         ("fit", "in.jsonl", "--budget", "3", "--state", "s", "--output", "f.out"),
         ("fit", "in.jsonl", "--budget", "3", "--state", "s", "--output", "f.out", "--overwrite"),
-        ("refine", "s", "--into", "s", "--budget", "3"),
+        ("fit", "s", "--state", "s", "--budget", "3"),
     ):
         code, message = fail(folder, *command)
         assert (code, "snapshots of a stream" in message) == (73, True)

@@ -13,7 +13,6 @@ from streamdp.cli.options import (
     DiffOptions,
     FitOptions,
     Group,
-    RefineOptions,
     SparkJob,
     StoriesOptions,
     with_options,
@@ -173,22 +172,17 @@ def fit(
     settings: Settings,
     results: Results,
     search: FitOptions,
-    file: Annotated[str, typer.Argument(help="JSON lines, CSV or text, .gz or not", metavar="FILE")],
+    file: Annotated[
+        str,
+        typer.Argument(help="JSON lines, CSV or text, .gz or not; or a state", metavar="FILE|STATE"),
+    ],
+    written: frozenset[str],
 ) -> None:
-    """Cluster a finite file offline, with all the time it is given."""
+    """Cluster a finite file offline, with all the time it is given; or go over a state again."""
     _share(results)
     from streamdp.cli.fit import run_fit
 
-    run_fit(settings, file, search, results)
-
-
-@app.command(epilog="Example: streamdp refine st --into better")
-@with_options
-def refine(state: State, options: RefineOptions, classes: Classes) -> None:
-    """Go back over the records that a snapshot holds; print those whose cluster changes."""
-    from streamdp.cli.fit import run_refine
-
-    run_refine(state, options, classes)
+    run_fit(settings, written, file, search, results)
 
 
 @app.command(epilog="Example: streamdp check news.csv --text-field title")

@@ -1,9 +1,11 @@
-"""``streamdp fit`` and ``refine``: cluster a finite file, or go over the records of a state, offline."""
+"""``streamdp fit``: cluster a finite file, or go over the records of a state, offline."""
 
 from __future__ import annotations
 
 import contextlib
 import dataclasses
+from collections.abc import Set
+from pathlib import Path
 
 import msgspec
 import numpy as np
@@ -13,7 +15,7 @@ from streamdp_connectors.protocol import SinkClosed
 from streamdp.cli.errors import say
 from streamdp.cli.hints import hint
 from streamdp.cli.interrupt import Interrupt
-from streamdp.cli.options import FitOptions, RefineOptions
+from streamdp.cli.options import FitOptions
 from streamdp.cli.plot import Place, check_pictures, save
 from streamdp.cli.reading import Reader
 from streamdp.cli.recognise import recognised
@@ -29,10 +31,12 @@ from streamdp.offline.refine import need_all_records, refine_task, task_of
 from streamdp.offline.solve import solve_likelier
 from streamdp.plots.pages import OF_FIT, of_fit
 from streamdp.records import Answers, Lines, Record, Reject
-from streamdp.reports.source import open_state
+from streamdp.reports.source import is_state, open_state
 from streamdp.settings import Settings
 from streamdp.settings.assemble import is_sparse
 from streamdp.settings.io_options import Input, Outputs, Results
+from streamdp.settings.load import resumed
+from streamdp.settings.options import options_of
 from streamdp.settings.schema import Classes
 from streamdp.state.snapshot import StateFolder
 
@@ -76,8 +80,18 @@ def load_distances(path: str | None, collection: Collection) -> np.ndarray | Non
     return np.asarray(distances, np.float64)
 
 
-def run_fit(settings: Settings, file: str, search: FitOptions, results: Results) -> None:
-    """Read a file, cluster it, write the answers, a snapshot and pictures."""
+OF_STATE = ("budget", "chains", "hyper", "state", "overwrite", "group_read")
+"""What means something for a state."""
+
+
+def run_fit(settings: Settings, written: Set[str], file: str, search: FitOptions, results: Results) -> None:
+    """Read a file, cluster it, write the answers, a snapshot and pictures; or refine a state.
+
+    ``written`` names the settings that the user has written.
+    """
+    if file != "-" and Path(file).exists() and is_state(file):
+        _refine(settings, written, file, search, results)
+        return
     plan = search.plan
     check(plan)
     if search.plot is not None:
@@ -124,17 +138,24 @@ def report(found: Solution, clusters: int, log_joint: float, seconds: float) -> 
     )
 
 
-def run_refine(state: str, options: RefineOptions, classes: Classes) -> None:
+def _refine(settings: Settings, written: Set[str], state: str, search: FitOptions, results: Results) -> None:
     """Refine the clustering of a snapshot, print what changed, keep the result where that was asked for."""
-    plan, into = options.plan, options.into
+    for struct in (search, results):
+        for each in options_of(type(struct)):
+            if each.name not in OF_STATE and getattr(struct, each.name) != each.default:
+                raise ConfigError(f"{each.flag} is of a file, and {state} is a state", Exit.USAGE)
+    plan, into = search.plan_of_state, results.state
     check(plan)
-    _, engine = open_state(state, classes)
+    header, engine = open_state(state, Classes.of(settings))
+    _, changed, _ = resumed(settings, written - {"seed"}, header.settings)
+    if changed:
+        raise ConfigError(f"{state}: was made under other settings ({'; '.join(changed)})", Exit.CONFIG)
     try:
-        task = task_of(engine, options.seed)
+        task = task_of(engine, settings.seed if "seed" in written else None)
         if into is not None:
-            need_all_records(task, "--into")
+            need_all_records(task, "--state")
             if engine.corrections.held:
-                raise ValueError("--into makes a state without corrections by hand: undo those in force")
+                raise ValueError("--state makes a state without corrections by hand: undo those in force")
         if plan.hyper:
             need_all_records(task, "--hyper")
     except ValueError as error:
@@ -143,7 +164,7 @@ def run_refine(state: str, options: RefineOptions, classes: Classes) -> None:
         say(note)
     folder = None if into is None else StateFolder(into, engine.settings.snapshot_keep)
     if folder is not None:
-        folder.claim(options.overwrite)
+        folder.claim(results.overwrite)
     began = working_time()
     with Interrupt() as interrupt, Progress(plan) as progress:
         found = refine_task(task, plan, report=progress, stop=interrupt.event)

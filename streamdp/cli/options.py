@@ -42,24 +42,27 @@ HelpAll = Annotated[
 ]
 _about, _search = option(common=True), option("search")
 Positive = Annotated[int, Meta(ge=1)]
-Budget = Annotated[str, _about("when to stop: 30s, 10m, 1h, or a number of rounds")]
-Chains = Annotated[Annotated[int, Meta(ge=1, le=64)], _about("chains side by side")]
 
 
 _REPORT = {"report": "{flag} is of a report: say --report FILE"}
 
 
 class FitOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """How ``fit`` searches, and what it draws."""
+    """How ``fit`` searches, and what it draws. The first three are of a state, too."""
 
+    budget: Annotated[
+        str | None,
+        _about("when to stop: 30s, 10m, 1h, or a number of rounds (default: 30s; of a state 10)"),
+    ] = None
+    chains: Annotated[Annotated[int, Meta(ge=1, le=64)], _about("chains side by side")] = 1
+    hyper: Annotated[
+        bool | None, _about("draw the hyperparameters that are automatic (default: of a file)")
+    ] = None
     method: Annotated[Method, _about("how to search")] = "hybrid"
-    budget: Budget = "30s"
-    chains: Chains = 1
     start: Annotated[Start, _about("where samplers start")] = "auto"
     estimate: Annotated[
         Estimate, _about("best: the most probable clustering met; vi, binder: of all draws")
     ] = "best"
-    hyper: Annotated[bool, _about("draw the hyperparameters that are automatic")] = True
     queue: Annotated[Annotated[int, Meta(ge=0)], _search("states that astar keeps, 0 for all")] = 100
     look_ahead: Annotated[
         str, _search("astar's score: trivial, admissible, replica, predictive or inadmissible")
@@ -75,28 +78,16 @@ class FitOptions(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def plan(self) -> Plan:
         """The plan of the search. Raises ConfigError."""
-        rounds, seconds = parse_budget(self.budget)
+        rounds, seconds = parse_budget(self.budget or "30s")
         same = {name: getattr(self, name) for name in Plan.__dataclass_fields__ if hasattr(self, name)}
+        same["hyper"] = self.hyper is not False
         return Plan(**same, rounds=rounds, seconds=seconds, score=self.look_ahead)
 
-
-class RefineOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """How ``refine`` goes over a state, and where the result goes."""
-
-    budget: Budget = "10"
-    chains: Chains = 1
-    into: Annotated[str | None, _about("folder for a snapshot of the result, for consume --start-from")] = (
-        None
-    )
-    hyper: Annotated[bool, _about("draw the prior's hyperparameters too")] = False
-    seed: Annotated[Annotated[int, Meta(ge=0)] | None, _about("seed (default: that of the state)")] = None
-    overwrite: Annotated[bool, _about("replace existing files")] = False
-
     @property
-    def plan(self) -> Plan:
-        """The plan of the search. Raises ConfigError."""
-        rounds, seconds = parse_budget(self.budget)
-        return Plan("hybrid", "one", rounds, seconds, self.chains, "best", self.hyper)
+    def plan_of_state(self) -> Plan:
+        """The plan of a search that begins at the clustering of a state. Raises ConfigError."""
+        rounds, seconds = parse_budget(self.budget or "10")
+        return Plan("hybrid", "one", rounds, seconds, self.chains, "best", self.hyper is True)
 
 
 class SparkJob(msgspec.Struct, frozen=True, kw_only=True):
@@ -238,6 +229,7 @@ def parse_budget(text: str) -> tuple[int | None, float | None]:
 
 RENAMED_COMMANDS = {
     "show": "stories",
+    "refine": "fit STATE",
     "report": "stories --report FILE",
     "mark": "diff --mark NAME",
     "score": "diff ANSWERS --truth FILE",

@@ -213,7 +213,7 @@ def export_states(
 ) -> list[Path]:
     """Write the state of each key as the newest snapshot of a state folder, named after the key.
 
-    ``streamdp stories FOLDER/KEY`` reads them, as do ``refine`` and ``score``. Raises StreamdpError (73) for
+    ``streamdp stories FOLDER/KEY`` reads them, as does ``fit``. Raises StreamdpError (73) for
     keys that can be no names of folders, and for folders that hold the snapshots of something else;
     SnapshotError where a folder cannot be written.
     """
