@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from commands import environment, fail, linked, start, succeed
-from streamdp.cli.show import open_snapshot
+
+from streamdp.reports.source import open_snapshot
 
 RUN = ("consume", "--file", "in.jsonl", "--output", "out", "--events", "events", "--state", "state")
 
