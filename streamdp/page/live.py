@@ -131,10 +131,11 @@ class Live:
             return await self.answer(
                 await self._posted(kind, request, read) if kind.posted else queried(kind, request)
             )
-        except QuestionError:
-            raise
         except StreamdpError as error:
-            raise AskError(404 if error.exit_code == Exit.NO_INPUT else 400, error.message) from None
+            status = {Exit.USAGE: 400, Exit.NO_INPUT: 404}.get(error.exit_code)
+            if status is None or isinstance(error, QuestionError):
+                raise  # a QuestionError has its status, and of what nobody foresaw the log says more
+            raise AskError(status, error.message) from None
 
     async def _posted(self, kind: Kind, request: Request, read: Whole) -> Asked:
         example = EXAMPLES[kind.takes]
