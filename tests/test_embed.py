@@ -174,7 +174,7 @@ def test_a_function_that_a_state_names_is_not_imported_to_read_it(
 
 def test_a_state_without_its_function_answers_no_texts(of_function: Path) -> None:
     _, engine = open_state(of_function / "state")
-    assert engine.stories()[0].size > 20
+    assert engine.stories()[0].records > 20
     with pytest.raises(ConfigError, match="names evil:topics, which is imported only if you name it too"):
         engine.whereto("refund my money")
     assert not (of_function / "imported").exists()
