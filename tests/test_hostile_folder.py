@@ -117,7 +117,7 @@ def test_no_module_is_imported_that_only_a_state_names(here: Path, command: str,
         "frozen": (*read, "--state", "state", "--frozen"),
         "start-from": (*read, "--start-from", "state"),
         "resumed": RUN,
-        "page": ("page", "state", "--port", "0"),
+        "page": ("stories", "state", "--page", "0"),
     }
     code, message = fail(here, *commands.get(command, (command, "state")))
     assert not (here / "imported").exists()

@@ -74,7 +74,7 @@ def test_a_page_changes_no_byte_of_what_a_run_writes(learned: Path, tmp_path: Pa
 
 
 def test_a_state_that_nobody_runs(learned: Path, tmp_path: Path) -> None:
-    process = start(tmp_path, "page", str(learned / "state"), "--port", "0")
+    process = start(tmp_path, "stories", str(learned / "state"), "--page", "0")
     url = address(process)
     status = until(url, "snapshot")
     assert status["records"] == 3000
@@ -99,7 +99,7 @@ def test_the_demo_can_be_looked_at(tmp_path: Path) -> None:
 
 def test_what_is_wrong_is_said_in_a_line(learned: Path, tmp_path: Path) -> None:
     (tmp_path / "token").write_text("short")
-    page = ("page", str(learned / "state"), "--port", "0", "--page-host", "0.0.0.0")
+    page = ("stories", str(learned / "state"), "--page", "0", "--page-host", "0.0.0.0")
     code, line = fail(tmp_path, *page, "--page-token", "token")
     assert (code, line) == (
         78,
@@ -115,7 +115,7 @@ def test_what_is_wrong_is_said_in_a_line(learned: Path, tmp_path: Path) -> None:
 def test_without_its_packages_it_says_what_to_install(learned: Path, tmp_path: Path) -> None:
     code = "import sys; sys.modules['uvicorn'] = None; from streamdp.cli import main; main()"
     done = subprocess.run(
-        [sys.executable, "-c", code, "page", str(learned / "state")],
+        [sys.executable, "-c", code, "stories", str(learned / "state"), "--page", "0"],
         cwd=tmp_path,
         env=environment() | {"PYTHONPATH": os.environ.get("PYTHONPATH", "")},
         capture_output=True,

@@ -176,7 +176,7 @@ def test_a_replay_of_what_the_page_corrected_is_the_same(live: Live, tmp_path: P
 
 def test_a_state_that_nobody_runs_is_corrected(learned: Path, tmp_path: Path) -> None:
     shutil.copytree(learned / "state", tmp_path / "state")
-    process = start(tmp_path, "page", "state", "--port", "0", "--page-corrections")
+    process = start(tmp_path, "stories", "state", "--page", "0", "--page-corrections")
     page = Live(address(process), tmp_path, process)
     wait_for(lambda: page.records() == 3000)
     a, b = page.largest(2)

@@ -137,3 +137,18 @@ def test_a_state_is_watched(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("old", "new"), sorted(RENAMED_COMMANDS.items()))
 def test_an_old_name_says_the_new_one(tmp_path: Path, old: str, new: str) -> None:
     assert fail(tmp_path, old, "st", "--top", "3") == (64, f"streamdp: {old} is now: streamdp {new}\n")
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("--report", "r.html", "--growing"),
+        ("--report", "r.html", "--themes", "3"),
+        ("--title", "News"),
+        ("--page", "0", "--least", "1"),
+        ("--page-host", "0.0.0.0"),
+    ],
+)
+def test_options_that_mean_nothing_together_are_refused(learned: Path, options: tuple[str, ...]) -> None:
+    assert fail(learned, "stories", "state", *options)[0] == 64
+    assert not (learned / "r.html").exists()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from typing import Annotated
 
+import msgspec
 import typer
 
 from streamdp._version import __version__
@@ -17,7 +18,8 @@ from streamdp.cli.options import (
     StoriesOptions,
     with_options,
 )
-from streamdp.cli.state_app import State, state_app
+from streamdp.cli.state_app import state_app
+from streamdp.errors import ConfigError, Exit
 from streamdp.settings import Settings
 from streamdp.settings.alerts import Alerting
 from streamdp.settings.io_options import Input, Outputs, PageAddress, Results, Service, Serving
@@ -261,9 +263,19 @@ def erase(
 def stories(
     options: StoriesOptions,
     path: StoriesOf,
+    address: PageAddress,
     classes: Classes,
 ) -> None:
-    """Print stories, or one of them, or their records: as a table, CSV, JSON or a page."""
+    """Print stories, or one of them, or their records; or write a report of them, or serve a page."""
+    if options.page is not None:
+        from streamdp.cli.state_page import serve_state
+
+        options.refuse_beside("page")
+        where = msgspec.structs.asdict(address)
+        serve_state(path, Serving(page=options.page, **where), classes)
+        return
+    if address != PageAddress():
+        raise ConfigError("options of a page need one: say --page PORT", Exit.USAGE)
     from streamdp.cli.stories import stories
 
     stories(path, options, classes)
@@ -281,22 +293,6 @@ def diff(
     from streamdp.cli.diff import compare
 
     compare(path, options)
-
-
-@app.command(epilog="Example: streamdp page st --port 8080")
-@with_options
-def page(
-    state: State,
-    address: PageAddress,
-    classes: Classes,
-    port: Annotated[int, typer.Option(min=0, help="port, 0 for any free one")] = 8080,
-) -> None:
-    """Serve a page of a snapshot, and of each newer one, until Ctrl-C."""
-    from streamdp.cli.state_page import serve_state
-
-    where = {name: getattr(address, name) for name in address.__struct_fields__}
-    serving = Serving(page=port, **where)
-    serve_state(state, serving, classes)
 
 
 @app.command(epilog="Example: streamdp plot st --output pictures")

@@ -169,6 +169,10 @@ class StoriesOptions(msgspec.Struct, frozen=True, kw_only=True):
     now: Annotated[
         str | None, _about("how long now is: 1h, 1d (default: what the latest records took)", metavar="TIME")
     ] = None
+    page: Annotated[
+        Annotated[int, Meta(ge=0)] | None,
+        _about("serve a page of a state, and of each newer snapshot, at this port", metavar="PORT"),
+    ] = None
     report: Annotated[
         str | None,
         _about("write a report of all, to send to somebody: one HTML file", metavar="FILE"),
@@ -178,6 +182,16 @@ class StoriesOptions(msgspec.Struct, frozen=True, kw_only=True):
     csv: Annotated[bool, _about("as a table for other programs")] = False
     json: Annotated[bool, _about("as JSON lines")] = False
     html: Annotated[bool, _about("as a page")] = False
+
+    def refuse_beside(self, *names: str) -> None:
+        """Raise ConfigError for any option but some, of which the first is given."""
+        if self != type(self)(**{name: getattr(self, name) for name in names}):
+            others = ", ".join(f"--{name}" for name in names[1:])
+            raise ConfigError(
+                f"--{names[0]} is of all stories: leave out what chooses or prints some"
+                + (f" (it goes with {others})" if others else ""),
+                Exit.USAGE,
+            )
 
 
 class DiffOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -229,6 +243,7 @@ def parse_budget(text: str) -> tuple[int | None, float | None]:
 
 RENAMED_COMMANDS = {
     "show": "stories",
+    "page": "stories STATE --page PORT",
     "refine": "fit STATE",
     "report": "stories --report FILE",
     "mark": "diff --mark NAME",

@@ -1,4 +1,4 @@
-"""``streamdp page``: a page of a state without a running stream; it follows newer snapshots."""
+"""A page of a state without a running stream: ``streamdp stories STATE --page PORT``."""
 
 from __future__ import annotations
 

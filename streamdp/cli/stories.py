@@ -398,9 +398,9 @@ def _life(story: Story, found: Stories) -> Iterable[str]:
 
 def _report(path: str, output: str, options: StoriesOptions, classes: Classes) -> None:
     """Write the report of a path to a file. Raises StreamdpError."""
-    known = {name: getattr(options, name) for name in ("report", "title", "overwrite", "themes")}
-    if options != StoriesOptions(**known) or options.themes not in (None, "auto"):
-        raise ConfigError("--report is of all: it takes --title, --overwrite and --themes auto", Exit.USAGE)
+    options.refuse_beside("report", "title", "overwrite", "themes")
+    if options.themes not in (None, "auto"):
+        raise ConfigError("--report chooses the number of themes: say --themes auto", Exit.USAGE)
     if os.path.exists(output) and not options.overwrite:
         raise ConfigError(f"{output} exists: --overwrite replaces it", Exit.CANNOT_CREATE)
     if os.path.exists(output) and os.path.samefile(output, path):
