@@ -44,7 +44,7 @@ def headlines(n: int, seed: int = 3) -> list[Record]:
 
 
 def changes(
-    records: list[Record], at: int, *, correct: tuple[int, ...] = (), **keys: Any
+    records: list[Record], at: int, correct: Correction | None = None, **keys: Any
 ) -> tuple[list[Notification], list[Assignment]]:
     """What is told of the answers to records that come in batches, and these answers."""
     engine = Engine(Settings(beam=4, retain=500, keep=("publisher", "page", "body")), with_events=True)
@@ -61,8 +61,8 @@ def changes(
 
     for first in range(0, len(records), at):
         tell(engine.advance(records[first : first + at]))
-    for number in correct:
-        tell(engine.correct(Correction(what="mute", stories=(number,))))
+        if correct is not None and first == 0:
+            tell(engine.correct(correct))
     tell(engine.finish())
     return found, lines
 
@@ -139,6 +139,7 @@ def test_both_stories_have_their_titles_and_one_that_splits_is_said_to_be_two() 
     assert one.story is not None
     assert one.title == str(records[founded[one.story]].value)
     assert any(each.split for each in told)
+    assert all(each.other_title for each in told if each.split)
     assert all("was two" in sentence(each) for each in told if each.split)
 
 
@@ -151,6 +152,27 @@ def test_only_changes_of_some_stories_or_of_several_records() -> None:
     assert [each.key for each in own] == [each.key for each in told if some in (each.story, each.other)]
     large, _ = changes(records, 100, least=3)
     assert [each.key for each in large] == [each.key for each in told if (each.size or 0) >= 3]
+
+
+def test_what_is_corrected_by_hand_is_one_message() -> None:
+    records = [
+        Record(text, {"line": i}) for i, text in enumerate(["storm over the coast", "late goal wins"] * 6)
+    ]
+    told, lines = changes(records, 12, Correction(what="merge", stories=(0, 1)))
+    assert [(each.seq, each.story, each.other, each.size) for each in told] == [(11, 1, 0, 6)]
+    assert [*expected_of(lines)] == [(11, 1, 0)]
+
+
+def test_a_muted_story_is_left_out() -> None:
+    records = headlines(1500)
+    told, _ = changes(records, 250)
+    after = [each for each in told if (each.seq or 0) >= 250]
+    story = Counter(each.story for each in after).most_common(1)[0][0]
+    assert story is not None
+    muted, _ = changes(records, 250, Correction(what="mute", stories=(story,)))
+    assert [each.key for each in muted if (each.seq or 0) >= 250] == [
+        each.key for each in after if each.story != story
+    ]
 
 
 def test_nobody_is_told_where_answers_do_not_change() -> None:

@@ -63,7 +63,7 @@ class Changes:
             if was not in muted:
                 found.setdefault((by, was, label), []).append(i)
         called = self._called(found, answers.events, rows, seqs[caused_by])
-        wanted = [seq for names in called for seq in names if isinstance(seq, int)]
+        wanted = [seq for names in called for seq in names if isinstance(seq, int) and seq >= 0]
         wanted += [seq for each in found.values() for seq in numbers["seq"][each[:RECORDS]].tolist()]
         told = texts(wanted)
         splits = {(each.seq, each.other, each.cluster) for each in answers.events if each.event == "split"}
@@ -74,7 +74,7 @@ class Changes:
                 rows[np.array(places)],
                 told,
                 [name if isinstance(name, str) else short(told.get(name, "")) for name in names],
-                split=change in splits,
+                change in splits,
                 time=None if times[at] != times[at] else float(times[at]),
                 expected=round(100 * float(promised[at]) / (change[0] + 1), 2),
             )
@@ -112,8 +112,14 @@ class Changes:
 
 
 def _message(
-    change: Change, rows: AnswerRows, texts: Mapping[int, str], titles: Sequence[str], **more: Any
+    change: Change,
+    rows: AnswerRows,
+    texts: Mapping[int, str],
+    titles: Sequence[str],
+    split: bool,
+    **more: Any,
 ) -> Notification:
+    """What is told of a change. A story that was split off just now is called by the first of its records."""
     by, was, label = change
     kept = [msgspec.json.decode(each) if each else {} for each in rows.written(KEPT)]
     columns = *rows.numbers("seq", "probability", "revision"), rows.ids(), rows.times(), kept
@@ -137,7 +143,8 @@ def _message(
         story=was,
         title=titles[0],
         other=label,
-        other_title=titles[1],
+        other_title=titles[1] or (short(records[0].text) if split else ""),
+        split=split,
         size=len(rows),
         seq=by,
         probability=round(float(rows.rows["probability"].mean()), 4),
