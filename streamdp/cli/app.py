@@ -295,6 +295,24 @@ def diff(
     compare(path, options)
 
 
+@app.command(epilog="Example: streamdp gate app.log --baseline release-41")
+def gate(
+    path: Annotated[str, typer.Argument(help="log, state folder, snapshot or store", metavar="LOG|STATE")],
+    baseline: Annotated[
+        str,
+        typer.Option(help="state of the logs that it shall be like; a mark of STATE", metavar="STATE|MARK"),
+    ],
+    rate: Annotated[
+        float, typer.Option(min=1e-9, max=0.5, help="how often a log fails in which nothing has changed")
+    ] = 0.01,
+    json: Annotated[bool, typer.Option("--json", help="as one JSON object")] = False,
+) -> int:
+    """Exit with 1 if a template of a log is new, has surged or is gone, compared with a baseline."""
+    from streamdp.cli.gate import gate
+
+    return gate(path, baseline, rate, as_json=json)
+
+
 @app.command(epilog="Example: streamdp plot st --output pictures")
 @with_options
 def plot(

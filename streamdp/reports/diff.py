@@ -103,6 +103,20 @@ class Told(NamedTuple):
     ended: Stories
 
 
+class Halves(NamedTuple):
+    """What is compared: a stream, and which units of its past are after a moment, bool[units].
+
+    ``bounds`` are where what is before begins and ends, and what is after. ``gone`` are stories that are only
+    before it, ``born`` those that began after it, by label.
+    """
+
+    told: Told
+    after: np.ndarray
+    bounds: tuple[float, float, float, float]
+    gone: Mapping[int, Story]
+    born: Mapping[int, Story]
+
+
 def told_at(path: str | Path) -> Told:
     """What a state or a store knows of its past. Raises StreamdpError."""
     return told_of_store(StoreStories(path)) if store_version(path) else told_of(opened(path)[1])
@@ -155,6 +169,11 @@ def since_in(told: Told, time: float) -> Diff:
 
     Stories that began since then are new, however little is remembered from before.
     """
+    return _compared(halves_since(told, time))
+
+
+def halves_since(told: Told, time: float) -> Halves:
+    """A stream before and after a time, in seconds, or a number of records. Raises StoriesError."""
     past, dated = told.past, told.past.dated
     began = {s.label: (s, s.began_time if dated else s.first_seq) for s in (*told.ended, *told.stories)}
     born = {label: story for label, (story, at) in began.items() if at is not None and at >= time}
@@ -175,7 +194,7 @@ def since_in(told: Told, time: float) -> Diff:
     half = msgspec.structs.replace(past, counts=past.counts[:, used], bins=bins)
     until = starts[before][-1] + past.length if before.any() else time
     bounds = min(starts[0], until), until, starts[after][0], starts[-1] + past.length
-    return _compared(told._replace(past=half), after[used], bounds, {}, born)
+    return Halves(told._replace(past=half), after[used], bounds, {}, born)
 
 
 def since_state(state: str | Path, other: str | Path) -> Diff:
@@ -185,7 +204,11 @@ def since_state(state: str | Path, other: str | Path) -> Diff:
     read. Where the other state ends inside the history of this one, what came before is left out here. Raises
     StreamdpError.
     """
-    told, old = told_at(state), told_at(other)
+    return _compared(halves_of(told_at(state), told_at(other)))
+
+
+def halves_of(told: Told, old: Told) -> Halves:
+    """Another stream, or an earlier moment of this one, before what this one is."""
     longest = max(told.past.length, old.past.length)
     past, was = _by(told.past, longest), _by(old.past, longest)
     starts = (past.first + np.arange(past.counts.shape[1])) * past.length
@@ -213,7 +236,7 @@ def since_state(state: str | Path, other: str | Path) -> Diff:
     after = np.arange(counts.shape[1]) >= before
     joined = msgspec.structs.replace(past, labels=labels, counts=counts, bins={})
     bounds = was.first * was.length, end, starts[later][0], starts[-1] + past.length
-    return _compared(told._replace(past=joined), after, bounds, gone, born)
+    return Halves(told._replace(past=joined), after, bounds, gone, born)
 
 
 def _first_of(story: Story) -> tuple[int, int, float | None]:
@@ -230,13 +253,8 @@ def _by(past: Past, length: float) -> Past:
     return msgspec.structs.replace(past, first=int(units[0]), length=length, counts=counts)
 
 
-def _compared(
-    told: Told,
-    after: np.ndarray,
-    bounds: tuple[float, float, float, float],
-    gone: Mapping[int, Story],
-    born: Mapping[int, Story],
-) -> Diff:
+def _compared(halves: Halves) -> Diff:
+    told, after, bounds, gone, born = halves
     past, unseen = told.past, dict(born)
     stories = {story.label: story for story in told.stories} | dict(gone)
     tails, more = of_kinds(past.counts, after)
@@ -253,12 +271,12 @@ def _compared(
             elif k1 == 0:
                 kind = "gone" if label in gone else "silent"
             surprise = -float(tails[row]) - math.log(kinds)
-            changes.append(_of_kind(stories[label], past, kind, (k0, k1), surprise))
+            changes.append(change_of(stories[label], past, kind, (k0, k1), surprise))
     for label, at, logs in holes:
         if label in stories:
             surprise = -float(logs.min()) - math.log(values)
             changes.append(_of_hole(stories[label], past, at, logs, after, surprise))
-    changes += [_of_kind(story, past, "new", (0, story.records), 0.0) for story in unseen.values()]
+    changes += [change_of(story, past, "new", (0, story.records), 0.0) for story in unseen.values()]
     changes.sort(key=lambda each: (-each.news, -each.surprise, each.label, each.hole or ""))
     return Diff(changes, *bounds, past.dated, told.stories.nouns)
 
@@ -272,7 +290,8 @@ def _holes(past: Past, after: np.ndarray) -> Iterator[tuple[int, int, np.ndarray
                 yield label, at, of_values(each.counts, after)
 
 
-def _of_kind(story: Story, past: Past, kind: Kind, counts: tuple[int, int], surprise: float) -> Change:
+def change_of(story: Story, past: Past, kind: Kind, counts: tuple[int, int], surprise: float) -> Change:
+    """A change of how often a story came, before and after."""
     before, after = counts
     around = past.around.get(story.label)
     return Change(

@@ -56,6 +56,14 @@ def excess(counts: np.ndarray, exposure: np.ndarray) -> np.ndarray:
     return found
 
 
+def divergence(share: np.ndarray, usual: np.ndarray) -> np.ndarray:
+    """Nats by which a share of each line speaks against the usual one, which is neither 0 nor 1."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        apart: np.ndarray = np.where(share > 0.0, share * np.log(share / usual), 0.0)
+        apart += np.where(share < 1.0, (1.0 - share) * np.log((1.0 - share) / (1.0 - usual)), 0.0)
+    return apart
+
+
 def log_tails(
     counts: np.ndarray, exposure: np.ndarray, after: np.ndarray, *, given: bool = False
 ) -> np.ndarray:
@@ -79,10 +87,8 @@ def log_tails(
     )
     q = np.clip(e1 / np.maximum(e0 + e1, 1e-9), 1e-12, 1.0 - 1e-12)
     share = k1 / n
-    with np.errstate(divide="ignore", invalid="ignore"):
-        apart = np.where(share > 0.0, share * np.log(share / q), 0.0)
-        apart += np.where(share < 1.0, (1.0 - share) * np.log((1.0 - share) / (1.0 - q)), 0.0)
-        loose = 0.0 if given else q * (1.0 - q) * (1.0 / np.maximum(e0, 0.5) + 1.0 / np.maximum(e1, 0.5))
+    apart = divergence(share, q)
+    loose = 0.0 if given else q * (1.0 - q) * (1.0 / np.maximum(e0, 0.5) + 1.0 / np.maximum(e1, 0.5))
     known = min(np.count_nonzero(after), np.count_nonzero(~after)) >= ENOUGH
     seen = np.count_nonzero(counts, axis=1) if known else np.zeros(len(counts))
     usual = np.quantile(own[n >= LINES], BURSTY) if (n >= LINES).any() else 1.0

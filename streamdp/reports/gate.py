@@ -1,0 +1,114 @@
+"""Whether a log is as its baseline was: which templates are new, have surged or are gone."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping
+
+import msgspec
+import numpy as np
+
+from streamdp.engine import Engine
+from streamdp.errors import Exit
+from streamdp.records import Record, Reject
+from streamdp.reports.diff import Change, Halves, Kind, Told, change_of, told_of
+from streamdp.story.answers import StoriesError
+from streamdp.story.stretches import Departures, chances
+
+RATE = 0.01
+"""Of so many logs in which nothing has changed, one does not pass, unless told otherwise."""
+
+
+class Verdict(msgspec.Struct, frozen=True, kw_only=True):
+    """Whether a log passes, and what has changed, the most surprising first.
+
+    ``surprise`` of a change is how improbable it is in any of all templates, in nats. ``rate`` is how often a
+    log does not pass in which nothing has changed: a third of it is for what is new, for what has surged, and
+    for what is gone. The baseline is ``stretches`` of the log's length, or shorter ones where it is short.
+    """
+
+    passed: bool
+    rate: float
+    records: int
+    baseline_records: int
+    stretches: int
+    changes: list[Change]
+
+
+def verdict(halves: Halves, rate: float = RATE) -> Verdict:
+    """Judge what is after a moment by what is before it. Raises StoriesError for what is no log."""
+    told, after, _, gone, born = halves
+    _need_a_log(told)
+    past, own = told.past, told.past.counts[:, after].sum(axis=1)
+    before = past.counts[:, ~after].sum(axis=1)
+    found, stretches = chances(past.counts[:, ~after], own)
+    stories = {story.label: story for story in (*told.ended, *told.stories)} | dict(gone) | dict(born)
+    least, changes = rate / len(Departures._fields), []
+    for row, label in enumerate(past.labels.tolist()):
+        kinds: dict[Kind, float] = {"surged": found.surged[row], "gone": found.gone[row]}
+        kinds |= {"new": found.new[row]} if label in born else {}
+        kind = min(kinds, key=lambda each: kinds[each])
+        if label in stories and kinds[kind] <= least:
+            counts = int(before[row]), int(own[row])
+            changes.append(change_of(stories[label], past, kind, counts, -math.log(kinds[kind])))
+    changes.sort(key=lambda each: (-each.surprise, -each.after, each.label))
+    return Verdict(
+        passed=not changes,
+        rate=rate,
+        records=int(own.sum()),
+        baseline_records=int(before.sum()),
+        stretches=stretches,
+        changes=changes,
+    )
+
+
+def of_records(engine: Engine, batches: Iterable[Iterable[Record | Reject]]) -> tuple[Halves, list[Reject]]:
+    """An engine's past, and after it records that it has not seen; and what is refused of them.
+
+    The engine takes them, all at the moment where it is. Raises StoriesError where either is empty.
+    """
+    old, refused, united = told_of(engine), list[Reject](), dict[int, int]()
+    _need_a_log(old)
+    time = old.stories.clock.time if engine.dated else None
+    engine.report_events()
+    given = ([_at(each, time) for each in batch] for batch in batches)
+    for answers in itertools.chain(map(engine.advance, given), (engine.flush() for _ in range(1))):
+        refused += answers.rejects
+        united |= {each.cluster: each.other for each in answers.events if each.other is not None}
+    told, past = told_of(engine), old.past
+    if told.stories.records == old.stories.records:
+        raise StoriesError("no records that could be read", Exit.NO_INPUT)
+    before = Counter[int]()
+    for story in old.stories:
+        before[_now(story.label, united)] += story.records
+    own = {story.label: max(story.records - before[story.label], 0) for story in told.stories}
+    labels = np.unique([*before, *own])
+    counts = np.zeros((len(labels), past.counts.shape[1] + 1))
+    rows = np.searchsorted(labels, [_now(label, united) for label in past.labels.tolist()])
+    np.add.at(counts[:, :-1], rows, past.counts)
+    counts[:, -1] = [own.get(label, 0) for label in labels.tolist()]
+    joined = msgspec.structs.replace(told.past, labels=labels, counts=counts, holes={}, bins={})
+    undated = [msgspec.structs.replace(each, began=None, began_time=None) for each in told.stories]
+    born = {story.label: story for story in undated if story.label not in before}
+    after = np.arange(counts.shape[1]) == past.counts.shape[1]
+    bounds = 0.0, float(old.stories.records), float(old.stories.records), float(told.stories.records)
+    return Halves(told._replace(past=joined), after, bounds, {}, born), refused
+
+
+def _need_a_log(told: Told) -> None:
+    if told.stories.nouns != "templates":
+        raise StoriesError("the gate is for logs, whose records are clustered by their templates", Exit.USAGE)
+
+
+def _at(given: Record | Reject, time: float | None) -> Record | Reject:
+    """A record as if it had come at a time."""
+    return msgspec.structs.replace(given, time=time, arrival=None) if isinstance(given, Record) else given
+
+
+def _now(label: int, united: Mapping[int, int]) -> int:
+    """The label that a template has, of those that have become one."""
+    while label in united:
+        label = united[label]
+    return label
