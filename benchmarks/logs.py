@@ -32,10 +32,6 @@ from streamdp.lines.base import USUAL, Bounds, Terms
 from streamdp.lines.stream import LineStream
 
 CHUNK = 1000
-SHARES = ("copies", "mutation", "elsewhere", "placed", "rho")
-JITTERED = ("concentration", "discount", "copies", "mutation", "line_strength", "line_discount",
-            "class_strength", "base_strength", "base_discount", "elsewhere",
-            "rho", "placed", "rho_word")  # fmt: skip
 
 
 def labels_of(texts: Sequence[str], terms: Terms) -> tuple[list[int], list[int]]:
@@ -63,19 +59,7 @@ def codes(labels: Sequence[object]) -> np.ndarray:
     return np.array([known.setdefault(label, len(known)) for label in labels])
 
 
-def jittered(terms: Terms, draw: random.Random) -> Terms:
-    """Every weight times or over up to two, rarely more than its range allows."""
-    changed = {}
-    for name in JITTERED:
-        value = getattr(terms, name) * 2 ** draw.uniform(-1, 1)
-        if name == "rho_word":
-            value = getattr(terms, name) * 10 ** draw.uniform(-2, 2)
-        ends = 0.9 if "discount" in name or name in SHARES else 1e9
-        changed[name] = min(value, ends)
-    return terms._replace(**changed)
-
-
-def quality(jitters: int, *, left_out: bool) -> None:
+def quality(*, left_out: bool) -> None:
     """Group accuracy, first announced and newest, beside Drain3's.
 
     With ``left_out`` the constants are chosen on twelve logs and judged on the thirteenth, for each of them.
@@ -111,16 +95,6 @@ def quality(jitters: int, *, left_out: bool) -> None:
         print(f"without {name}: {changed or 'as they are'}")
     if left_out:
         print(f"with all: {choice.best(names, NEUTRAL)}")
-    draw = random.Random(1)
-    found = [
-        choice.figures(name, terms)[0]
-        for terms in (jittered(Terms(), draw) for _ in range(jitters))
-        for name in names
-    ]
-    if found:
-        mean = np.mean(found, axis=0)
-        print(f"\nmean over {jitters} jittered settings: GA first {mean[0]:.3f}, FGA first {mean[1]:.3f}, "
-              f"GA {mean[2]:.3f}, FGA {mean[3]:.3f}")  # fmt: skip
 
 
 def heads() -> None:
@@ -278,13 +252,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("what", nargs="*", default=["quality", "heads", "timed", "scaling", "memory"])
     parser.add_argument("--left-out", action="store_true", help="choose on twelve logs, judge on another")
-    parser.add_argument("--jitters", type=int, default=30)
     parser.add_argument("--lines", type=int, default=1_000_000)
     parser.add_argument("--peer-lines", type=int, default=100_000)
     parser.add_argument("--most", type=int, default=100_000)
     options = parser.parse_args()
     if "quality" in options.what:
-        quality(options.jitters, left_out=options.left_out)
+        quality(left_out=options.left_out)
     if "heads" in options.what:
         heads()
     if "timed" in options.what:

@@ -16,7 +16,6 @@ records uncounted.
 from __future__ import annotations
 
 import argparse
-import itertools
 import sys
 import tempfile
 import time
@@ -24,7 +23,6 @@ import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
-from unittest import mock
 
 import msgspec
 import numpy as np
@@ -43,7 +41,7 @@ from benchmarks.workloads import (
 )
 from streamdp.engine import Engine
 from streamdp.scoring.agreement import agreement
-from streamdp.settings import Settings, assemble
+from streamdp.settings import Settings
 
 CHOSEN = ("tweets_t", "news", "stackoverflow10k", "banking77")
 JUDGED = ("tweets", "news_t", "reuters21578", "pascal_flickr")
@@ -78,26 +76,6 @@ class Run(NamedTuple):
     cost: float
 
 
-class Form(NamedTuple):
-    """What a stream is given: nothing, or a model, its weight, and the concentration by dimension."""
-
-    model: str | None = None
-    weight: float | None = None
-    kappa: float | None = None
-
-    @property
-    def settings(self) -> Settings:
-        """The defaults, with a model where there is one."""
-        return Settings() if self.model is None else Settings(embed=self.model, vector_weight=self.weight)
-
-    def __str__(self) -> str:
-        """As in tables."""
-        if self.model is None:
-            return "words"
-        named = {"weight": self.weight, "kappa": self.kappa}
-        return ", ".join(["meaning", *(f"{name} {of}" for name, of in named.items() if of is not None)])
-
-
 def order_of(n: int, seed: int) -> np.ndarray:
     """Neighbours in another order; seed 0: as they are."""
     if seed == 0:
@@ -112,14 +90,12 @@ def reordered(corpus: Sequence[Document], seed: int) -> list[Document]:
     return [msgspec.structs.replace(corpus[j], time=corpus[i].time) for i, j in enumerate(order)]
 
 
-def run(corpus: Sequence[Document], form: Form) -> Run:
+def run(corpus: Sequence[Document], model: str | None) -> Run:
     """Read a corpus in the order that it has."""
     records, truth = records_of(corpus), truth_of(corpus)
-    kappa = assemble.BESIDE_KAPPA if form.kappa is None else form.kappa
-    with mock.patch.object(assemble, "BESIDE_KAPPA", kappa):
-        engine, started = Engine(form.settings), time.process_time()
-        answers = answers_of(engine, records)
-        seconds = time.process_time() - started
+    engine, started = Engine(Settings(embed=model)), time.process_time()
+    answers = answers_of(engine, records)
+    seconds = time.process_time() - started
     first, newest = told_of(answers, len(records))
     known = (truth >= 0) & (newest >= 0)
     announced, revised = (agreement(labels[known], truth[known]) for labels in (first, newest))
@@ -139,18 +115,18 @@ def cells(runs: Sequence[Run]) -> tuple[str, ...]:
     return pair(mean.first_nmi, mean.first_ari), newest, f"{mean.clusters:,.0f}", f"{mean.cost:.0f}"
 
 
-def compare(corpora: dict[str, list[Document]], forms: Sequence[Form], orders: int) -> None:
-    """Read all sets in all orders and forms; print means."""
+def compare(corpora: dict[str, list[Document]], model: str, orders: int) -> None:
+    """Read all sets in all orders, without a model and with it; print means."""
     rows = list[tuple[str, ...]]()
     for name, corpus in corpora.items():
         true = len({str(d.cluster) for d in corpus if d.cluster is not None})
-        for form in forms:
+        for form in (None, model):
             run(corpus[:HEAD], form)  # compiles, or loads what is
             found = [run(reordered(corpus, seed), form) for seed in range(orders)]
-            print(name, form, *cells(found), sep="; ", file=sys.stderr, flush=True)
+            print(name, form or "words", *cells(found), sep="; ", file=sys.stderr, flush=True)
             for order, part in (("given", found[:1]), (f"{orders - 1} others", found[1:])):
                 if part:
-                    rows.append((name, order, f"{true:,}", str(form), *cells(part)))
+                    rows.append((name, order, f"{true:,}", form or "words", *cells(part)))
     columns = ("NMI / ARI", "order", "true K", "", "first announced", "newest", "K", "us a record")
     show("words alone, and words and meaning", columns, sorted(rows, key=lambda row: _place(row, corpora)))
 
@@ -186,8 +162,6 @@ def main() -> None:
     parser.add_argument("--orders", type=int, default=5, help="the given one, and others")
     parser.add_argument("--records", type=int, help="at most so many of each set, the first")
     parser.add_argument("--model", default="wordllama")
-    parser.add_argument("--weight", nargs="+", type=float, default=[None], help="in place of the default")
-    parser.add_argument("--kappa", nargs="+", type=float, default=[None], help="the same, by dimension")
     parser.add_argument("--cost", action="store_true", help="measure time, memory and state")
     parser.add_argument("--peers", action="store_true", help="measure others too")
     options = parser.parse_args()
@@ -198,9 +172,7 @@ def main() -> None:
     elif options.peers:
         measure_peers(corpora, options.model)
     else:
-        choices = itertools.product([options.model], options.weight, options.kappa)
-        forms = [Form(), *(Form(*choice) for choice in choices)]
-        compare(corpora, forms, options.orders)
+        compare(corpora, options.model, options.orders)
 
 
 def measure_peers(corpora: dict[str, list[Document]], model: str) -> None:

@@ -9,7 +9,6 @@ on. streamdp is a stream at its defaults; its newest labels count. Vectors are i
 python -m benchmarks.strangers --of vectors
 python -m benchmarks.strangers --kinds blobs pairs --only streamdp "KMeans, told k"
 python -m benchmarks.strangers --file vectors.npy --truth labels.npy
-python -m benchmarks.strangers --harm
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ import sys
 import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numba
 import numpy as np
@@ -27,12 +26,9 @@ from threadpoolctl import threadpool_limits
 
 from benchmarks.strange_texts import OF_TEXTS, Texts, text_sets
 from benchmarks.strange_vectors import HALVES, KINDS, ORDERS, Data, from_file, name_of, sets
-from benchmarks.vector_peers import OF_VECTORS, Peer, ours
+from benchmarks.vector_peers import OF_VECTORS, Peer
 from benchmarks.workloads import show
 from streamdp.scoring.agreement import agreement
-
-HARM = 0.02
-"""What looks may take from the ARI of a set before it counts as harmed."""
 
 
 class Score(NamedTuple):
@@ -60,15 +56,13 @@ def clusters_of(truth: np.ndarray) -> int:
 class Cells(NamedTuple):
     """What a clusterer has in a row: mean ARI and NMI, and the median number of clusters."""
 
-    ari: str = "-"
-    nmi: str = "-"
-    clusters: str = "-"
+    ari: str
+    nmi: str
+    clusters: str
 
 
 def cells_of(data: Sequence[Data], peer: Peer) -> Cells:
-    """How a clusterer does on the sets of a row; dashes where they are not for it."""
-    if not all(map(peer.suits, data)):
-        return Cells()
+    """How a clusterer does on the sets of a row."""
     scores = [score(peer.labels(each), each.truth) for each in data]
     nmi, ari, _ = np.mean(scores, axis=0)
     return Cells(f"{ari:.3f}", f"{nmi:.3f}", f"{np.median([each.clusters for each in scores]):.0f}")
@@ -96,26 +90,6 @@ def compare(found: Mapping[str, Sequence[Data]], peers: Mapping[str, Peer]) -> N
     show("clusters, median", ("", "true", *peers), tables["clusters"])
 
 
-def harm(found: Mapping[str, Sequence[Data]], refine_every: int | None) -> None:
-    """Print what looks, or else refinements, change of the ARI of each row, and how many sets they harm."""
-    what: dict[str, Any] = {"refine_every": refine_every} if refine_every else {}
-    base: dict[str, Any] = {} if refine_every else {"second_look": 0}
-    rows, all_changes = list[tuple[object, ...]](), list[float]()
-    for name, data in found.items():
-        changed = [score(ours(each, **what), each.truth).ari for each in data]
-        without = [score(ours(each, **base), each.truth).ari for each in data]
-        changes = [after - before for after, before in zip(changed, without, strict=True)]
-        all_changes += changes
-        harmed = sum(change < -HARM for change in changes)
-        figures = (np.mean(without), np.mean(changed), min(changes), max(changes))
-        rows.append((name, *(f"{figure:.3f}" for figure in figures), len(data), harmed))
-        print(name, *(f"{change:+.3f}" for change in changes), file=sys.stderr, flush=True)
-    lost = sum(change < -HARM for change in all_changes)
-    name = "refinements" if refine_every else "looks"
-    head = ("", "without", f"with {name}", "least change", "most", "sets", f"lose over {HARM}")
-    show(f"ARI with {name} and without: {lost} of {len(all_changes)} sets lose over {HARM}", head, rows)
-
-
 def of_vectors(options: argparse.Namespace) -> None:
     """Vectors of a file, or of the kinds that are asked for."""
     peers = dict[str, Peer]()
@@ -131,10 +105,7 @@ def of_vectors(options: argparse.Namespace) -> None:
     else:
         found = sets(options.half, options.kinds)
     with threadpool_limits(1):
-        if options.harm or options.refine_every:
-            harm(found, options.refine_every)
-        else:
-            compare(found, peers)
+        compare(found, peers)
 
 
 # ---------------------------------------------------------------- texts
@@ -172,8 +143,6 @@ def main() -> None:
     parser.add_argument("--only", nargs="+", choices=list(OF_VECTORS | OF_TEXTS), help="who takes part")
     parser.add_argument("--of", nargs="+", choices=("vectors", "texts"), default=("vectors", "texts"))
     parser.add_argument("--kinds", nargs="+", choices=KINDS, default=KINDS, help="vectors of these kinds")
-    parser.add_argument("--harm", action="store_true", help="only what looks change of vectors")
-    parser.add_argument("--refine-every", type=int, help="only what refinements change of vectors")
     parser.add_argument("--file", help="vectors of yours: .npy, or .parquet")
     parser.add_argument("--truth", help="their true clusters: a .npy file, or a column of the .parquet")
     parser.add_argument("--normalise", action="store_true", help="they are embeddings")
@@ -182,7 +151,7 @@ def main() -> None:
         parser.error("--file and --truth belong together")
     warnings.filterwarnings("ignore")
     numba.set_num_threads(1)
-    alone = options.file or options.harm or options.refine_every or tuple(options.kinds) != KINDS
+    alone = options.file or tuple(options.kinds) != KINDS
     if "vectors" in options.of:
         of_vectors(options)
     if "texts" in options.of and not alone:

@@ -1,9 +1,8 @@
 """Who clusters vectors in the bench of strangers: streamdp and its peers, none of them tuned to a set.
 
-Noise is one cluster. River's DBSTREAM and DenStream are given half the root of the total variance as their
-radius, and are asked when they have learned all records, as River's KMeans is. Beyond 20 dimensions both
-HDBSCANs are given as many principal components. Beyond ``MANY`` the mixture has diagonal covariances. River's
-KMeans is left out of embeddings, on which it is slower than all others together.
+Noise is one cluster. River's DBSTREAM is given half the root of the total variance as its radius, and is
+asked when it has learned all records. Beyond 20 dimensions HDBSCAN is given as many principal components.
+Beyond ``MANY`` the mixture has diagonal covariances.
 """
 
 from __future__ import annotations
@@ -25,10 +24,10 @@ MANY, COMPONENTS = 50, 30
 """Dimensions that are many; clusters of the variational mixture at most."""
 
 
-def ours(data: Data, **given: Any) -> np.ndarray:
+def ours(data: Data) -> np.ndarray:
     """What the stream says of each vector in the end."""
     rows, labels = data.vectors.tolist(), np.full(len(data.truth), -1)
-    engine = Engine(Settings(normalise=data.normalise, **given))
+    engine = Engine(Settings(normalise=data.normalise))
     answers = [engine.advance(rows[start : start + CHUNK]) for start in range(0, len(rows), CHUNK)]
     for each in [*answers, engine.finish()]:
         for line in each.assignments:
@@ -50,18 +49,6 @@ def hdbscan(data: Data) -> np.ndarray:
     return np.asarray(HDBSCAN(copy=True).fit_predict(few(data)))
 
 
-def fast_hdbscan(data: Data) -> np.ndarray:
-    """That of the package of this name, at its defaults."""
-    from fast_hdbscan import HDBSCAN
-
-    return np.asarray(HDBSCAN().fit_predict(few(data)))
-
-
-def evoc(data: Data) -> np.ndarray:
-    """Of embeddings alone."""
-    return embedded.evoc(points(data))
-
-
 def variational(data: Data) -> np.ndarray:
     """scikit-learn's Dirichlet process mixture, truncated."""
     from sklearn.mixture import BayesianGaussianMixture
@@ -76,29 +63,6 @@ def dbstream(data: Data) -> np.ndarray:
     from river.cluster import DBSTREAM
 
     model = DBSTREAM(clustering_threshold=radius(data))
-    rows = learned(model, data)
-    return np.array([model.predict_one(row) for row in rows])
-
-
-def denstream(data: Data) -> np.ndarray:
-    """River's; its clusters of the end are asked for once, as each question clusters anew."""
-    from river.cluster import DenStream
-
-    model = DenStream(epsilon=radius(data), n_samples_init=200)
-    rows = learned(model, data)
-    model.predict_one(rows[0])
-    centres = [each.calc_center(model.timestamp) for each in model.clusters.values()]
-    if not centres:
-        return np.zeros(len(rows), np.int64)
-    at = np.array([[centre[i] for i in rows[0]] for centre in centres])
-    return np.asarray(np.argmin([np.square(points(data) - each).sum(axis=1) for each in at], axis=0))
-
-
-def river_kmeans(data: Data) -> np.ndarray:
-    """River's, told the number of clusters."""
-    from river.cluster import KMeans
-
-    model = KMeans(n_clusters=data.clusters, halflife=0.1, sigma=float(points(data).std()), seed=0)
     rows = learned(model, data)
     return np.array([model.predict_one(row) for row in rows])
 
@@ -130,11 +94,10 @@ def learned(model: Any, data: Data) -> list[dict[int, float]]:
 
 
 class Peer(NamedTuple):
-    """Who takes part, what must be installed, and which sets are for it."""
+    """Who takes part, and what must be installed."""
 
     labels: Callable[[Data], np.ndarray]
     package: str = "numpy"
-    suits: Callable[[Data], bool] = lambda _: True
 
     @property
     def installed(self) -> bool:
@@ -144,13 +107,8 @@ class Peer(NamedTuple):
 
 OF_VECTORS: dict[str, Peer] = {
     "streamdp": Peer(ours),
-    "without looks": Peer(lambda data: ours(data, second_look=0)),
     "KMeans, told k": Peer(kmeans, "sklearn"),
     "HDBSCAN": Peer(hdbscan, "sklearn"),
-    "fast_hdbscan": Peer(fast_hdbscan, "fast_hdbscan"),
-    "evoc": Peer(evoc, "evoc", lambda data: data.normalise),
     "variational": Peer(variational, "sklearn"),
     "DBSTREAM": Peer(dbstream, "river"),
-    "DenStream": Peer(denstream, "river"),
-    "River's KMeans, told k": Peer(river_kmeans, "river", lambda data: not data.normalise),
 }
