@@ -11,11 +11,12 @@ import tomllib
 from pathlib import Path
 from typing import get_args
 
+import msgspec
 from commands import environment
 from pages import blocks, same, sessions
 from ports import free_port
 
-from streamdp.alerts.forms import as_json, link_of
+from streamdp.alerts.forms import as_json, as_lines, link_of
 from streamdp.alerts.outbox import Done, Notification
 from streamdp.settings.alerts import Alert, What, alerts_of
 
@@ -82,7 +83,9 @@ def test_the_tables_of_the_page_are_read() -> None:
 
 
 def test_the_message_of_the_page_is_what_is_sent() -> None:
-    (block,) = [block for block in blocks("docs/alerts.md") if block.language == "json"]
+    block, line = [block for block in blocks("docs/alerts.md") if block.language == "json"]
+    changed = msgspec.json.decode(line.text.replace("{", '{"alert":"wire","at":0.0,', 1), type=Notification)
+    assert as_lines([changed], link_of(None)).decode() == line.text
     (event,) = json.loads(block.text)["events"]
     told = {name: value for name, value in event.items() if name in Notification.__struct_fields__}
     sent = as_json(
