@@ -4,7 +4,7 @@
 
 A mutant is a sound snapshot with something altered: values of the body, values of the header, or bytes of
 either; its lengths and checksum hold again, but for some that are altered too. It becomes the newest
-snapshot of a state. In a process of its own ``show`` and ``refine`` read it, and ``consume`` goes on
+snapshot of a state. In a process of its own ``stories`` and ``fit`` read it, and ``consume`` goes on
 with it. It must run, or be refused in a line, whereupon the snapshot before it is used. No command may raise,
 crash, hang, ask for memory that there is not, or touch a file that is not the run's. Prints what became of
 the mutants, the slowest and the largest; the exit code is 1 where any failed. The mutants follow from the

@@ -1,4 +1,4 @@
-"""``streamdp fit`` and ``refine``, and a stream that begins where they ended."""
+"""``streamdp fit`` of files and of states, and a stream that begins where it ended."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``streamdp stories`` of a state, ``score``, ``demo`` and the help, on the result of a run."""
+"""``streamdp stories`` of a state, ``diff`` with a truth, and ``demo``, on the result of a run."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ of numbers that are not their kind's."""
 
 
 def warm(settings: Settings, *, offline: bool) -> None:
-    """Compile the kernels of the settings' streams; those of ``fit`` and ``refine`` where ``offline``.
+    """Compile the kernels of the settings' streams; those of ``fit`` where ``offline``.
 
     Raises ConfigError (73) where no folder can be written.
     """
