@@ -7,6 +7,7 @@ import warnings
 from collections import Counter
 from typing import Any
 
+import msgspec
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -258,3 +259,43 @@ def test_of_fields_and_of_a_vector_beside_them() -> None:
         assert vectors is not None
         alone = sum(family.vector.log_marginal([v]) for v in vectors)
         assert meaning == pytest.approx(family.vector.log_marginal([*vectors]) - alone, abs=0.011)
+
+
+# ---------------------------------------------------------------- Arrow
+
+
+def test_answers_and_stories_are_tables_of_arrow() -> None:
+    engine = Engine(with_events=True)
+    records = [
+        Record(str(r.value), {"file": "a", "line": i}, r.time, f"n{i}", keep={"source": ("press", 7)[i % 2]})
+        for i, r in enumerate(headlines(300, 4), 1)
+    ]
+    answers = engine.advance(records)
+    rows = pa.table(answers).to_pylist()
+    lines = [msgspec.to_builtins(answer) for answer in answers.assignments]
+    assert [row["source"] for row in rows] == [str(line.pop("keep")["source"]) for line in lines]
+    expected = [line | line.pop("position") for line in lines]
+    assert [{name: row[name] for name in line} for row, line in zip(rows, expected, strict=True)] == expected
+    assert pl.DataFrame(answers).to_dicts() == rows
+    assert pd.DataFrame.from_arrow(answers)["cluster"].tolist() == [row["cluster"] for row in rows]
+    empty = pa.table(engine.advance([]))
+    assert empty.num_rows == 0
+    assert empty.schema.field("seq").type == pa.int64()
+    stories = engine.stories()
+    for found in (stories, stories.themed(3), stories.themed(3).united(), stories[:0]):
+        assert pa.table(found).to_pylist() == found.rows()
+        assert pl.DataFrame(found).to_dicts() == found.rows()
+    fitted = streamdp.fit(["storm coast", "coast storm", "late goal"])
+    assert pa.table(fitted)["cluster"].to_pylist() == fitted.labels.tolist()
+
+
+def test_stories_are_still_a_list() -> None:
+    engine = Engine()
+    engine.advance(headlines(100, 4))
+    stories = engine.stories()
+    assert stories == list(stories) == engine.stories() != []
+    assert stories[0] in stories
+    assert stories[-1] == next(reversed(stories))
+    assert isinstance(stories[1:], streamdp.Stories)
+    assert bool(stories)
+    assert not stories[:0]

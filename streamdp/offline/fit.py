@@ -28,6 +28,7 @@ from streamdp.offline.solve import Report, solve_likelier
 from streamdp.offline.starts import sureness
 from streamdp.priors import by_distance
 from streamdp.records import Assignment, ClusterSummary, Record, Reject, Value
+from streamdp.records.arrow import answers_table
 from streamdp.settings import Settings
 
 
@@ -84,6 +85,10 @@ class Fit:
         linked = by_distance(chain.prior) is not None and chain.distances is None
         numbers = rounded(rows, encoded.encoder.sizes(encoded.batch))
         return assignments(rows, numbers, self.collection.records, 0, links=links if linked else repeat(-1))
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """Hand the answers over as a table of Arrow, a row for each. ImportError without pyarrow."""
+        return answers_table(self.assignments).__arrow_c_stream__(requested_schema)
 
     def clusters(self) -> ClusterList:
         """All clusters, largest first, as a stream would report them."""

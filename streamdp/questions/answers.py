@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sized
 from typing import Any, Literal
 
 import msgspec
@@ -136,7 +136,7 @@ class ChangeList(msgspec.Struct, frozen=True, kw_only=True):
         return cls(changes=some, total=total, next=next_start(start, some, total), dated=found.dated, **times)
 
 
-def next_start(start: int, some: Sequence[object], total: int) -> int | None:
+def next_start(start: int, some: Sized, total: int) -> int | None:
     """Where the rest of a list begins; None where there is none."""
     end = start + len(some)
-    return end if some and end < total else None
+    return end if len(some) and end < total else None

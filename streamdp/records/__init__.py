@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, overload
 
 import msgspec
 
+from streamdp.records.arrow import answers_table
+
 if TYPE_CHECKING:
     import numpy as np
 
@@ -603,3 +605,10 @@ class Answers(msgspec.Struct, frozen=True, gc=False):
     def final_through(self) -> int | None:
         """Assignments up to this one will never change again; None where nothing new is known of that."""
         return next((line.final_through for line in reversed(self.lines) if isinstance(line, Final)), None)
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """Hand answers and revisions over as a table of Arrow, a row for each; the columns of a Parquet file.
+
+        ImportError without pyarrow.
+        """
+        return answers_table(self.assignments).__arrow_c_stream__(requested_schema)

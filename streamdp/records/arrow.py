@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
-
-from streamdp.records import Assignment
 
 Row = Mapping[str, Any]
 
@@ -33,7 +31,19 @@ _WHOLE = range(-(1 << 63), 1 << 63)
 _json = msgspec.json.Encoder()
 
 
-def answer_row(answer: Assignment) -> dict[str, Any]:
+class Answer(Protocol):
+    """What a row is made of: :class:`~streamdp.records.Assignment`, which lies above."""
+
+    @property
+    def position(self) -> dict[str, Any]:
+        """Where the record stands."""
+
+    @property
+    def keep(self) -> Any:
+        """Its kept fields."""
+
+
+def answer_row(answer: Answer) -> dict[str, Any]:
     """The columns of an answer: its fields, its position, its kept fields.
 
     A kept field of the name of another column is ``kept_NAME``.
@@ -91,7 +101,7 @@ def table_of(rows: Sequence[Row], types: Mapping[str, str] | None = None) -> Any
     return arrow.Table.from_arrays(columns, schema=arrow.schema(fields))
 
 
-def answers_table(answers: Iterable[Assignment]) -> Any:
+def answers_table(answers: Iterable[Answer]) -> Any:
     """A table of answers and revisions, a row for each. ImportError without pyarrow."""
     rows = [*map(answer_row, answers)]
     return table_of(rows, types_of(rows, ANSWERS))

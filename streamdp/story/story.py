@@ -12,6 +12,7 @@ import msgspec
 
 from streamdp.answers.listing import is_date, printable, table, text_table
 from streamdp.lines.holes import Hole
+from streamdp.records.arrow import table_of
 from streamdp.story.clock import Clock
 from streamdp.story.orders import ORDERS, Sort
 
@@ -179,8 +180,8 @@ SHOWN = 20
 """Stories of a list that are shown; it says how many more there are."""
 
 
-class Stories(list[Story]):
-    """Stories, with what is true of all of them.
+class Stories:
+    """A list of stories, with what is true of all of them; pyarrow, polars and DuckDB take it as a table.
 
     Parameters
     ----------
@@ -217,7 +218,7 @@ class Stories(list[Story]):
         themes: Sequence[Theme] = (),
         numbers: Mapping[int, int] = MappingProxyType({}),
     ) -> None:
-        super().__init__(stories)
+        self._stories = list(stories)
         self.clock = clock or Clock(0.0, 1.0, dated=False)
         self.records, self.kind, self.remembered = records, kind, remembered
         self.warnings = list(warnings)
@@ -300,9 +301,19 @@ class Stories(list[Story]):
     def __getitem__(self, index: slice) -> Stories: ...
 
     def __getitem__(self, index: SupportsIndex | slice) -> Story | Stories:
-        if isinstance(index, slice):
-            return self.like(super().__getitem__(index))
-        return super().__getitem__(index)
+        found = self._stories[index]
+        return self.like(found) if isinstance(found, list) else found
+
+    def __len__(self) -> int:
+        return len(self._stories)
+
+    def __iter__(self) -> Iterator[Story]:
+        return iter(self._stories)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Stories | list) and self._stories == list(other)
+
+    __hash__ = None  # type: ignore[assignment]
 
     def story(self, label: int) -> Story | None:
         """The story of a label; None where there is none."""
@@ -325,6 +336,11 @@ class Stories(list[Story]):
     def rows(self) -> list[dict[str, Any]]:
         """A mapping for each, times as ISO 8601: what a data frame, or a table in a file, is made of."""
         return [row_of(story) for story in self]
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """Hand the rows over as a table of Arrow. ImportError without pyarrow."""
+        coarse = {"stories": "string"} if any(isinstance(story, CoarseStory) for story in self) else {}
+        return table_of(self.rows(), {**TYPES, **coarse}).__arrow_c_stream__(requested_schema)
 
     @property
     def caption(self) -> str:
