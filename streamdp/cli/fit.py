@@ -35,7 +35,7 @@ from streamdp.reports.source import is_state, open_state
 from streamdp.settings import Settings
 from streamdp.settings.assemble import is_sparse
 from streamdp.settings.io_options import Input, Outputs, Results
-from streamdp.settings.load import resumed
+from streamdp.settings.load import differences, model_settings
 from streamdp.settings.options import options_of
 from streamdp.settings.schema import Classes
 from streamdp.state.snapshot import StateFolder
@@ -147,7 +147,8 @@ def _refine(settings: Settings, written: Set[str], state: str, search: FitOption
     plan, into = search.plan_of_state, results.state
     check(plan)
     header, engine = open_state(state, Classes.of(settings))
-    _, changed, _ = resumed(settings, written - {"seed"}, header.settings)
+    own = {name: value for name, value in header.settings.items() if name not in written - {"seed"}}
+    changed = differences(header.settings, model_settings(settings) | own)
     if changed:
         raise ConfigError(f"{state}: was made under other settings ({'; '.join(changed)})", Exit.CONFIG)
     try:
