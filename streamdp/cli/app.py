@@ -36,11 +36,6 @@ app = typer.Typer(
 
 app.add_typer(state_app, name="state")
 
-StoriesOf = Annotated[
-    str, typer.Argument(help="state folder, snapshot, store, or output of streamdp consume", metavar="PATH")
-]
-Overwrite = Annotated[bool, typer.Option("--overwrite", help="replace existing files")]
-
 
 def _version(wanted: bool) -> None:
     if wanted:
@@ -262,7 +257,10 @@ def erase(
 @with_options
 def stories(
     options: StoriesOptions,
-    path: StoriesOf,
+    path: Annotated[
+        str,
+        typer.Argument(help="state folder, snapshot, store, or output of streamdp consume", metavar="PATH"),
+    ],
     address: PageAddress,
     classes: Classes,
 ) -> None:
@@ -329,7 +327,7 @@ def plot(
         str | None,
         typer.Option(help="PREFIX-streamgraph.png and so on, or a folder for them", metavar="PREFIX|FOLDER"),
     ] = None,
-    overwrite: Overwrite = False,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="replace existing files")] = False,
 ) -> None:
     """Draw clusters over time, their lives, how novel records are and how sure the answers."""
     from streamdp.cli.plot import plot

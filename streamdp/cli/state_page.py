@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from streamdp.cli.board import EVERY
 from streamdp.cli.config import automatic
 from streamdp.cli.observers import open_page
+from streamdp.cli.stories import SECONDS
 from streamdp.engine import Engine
 from streamdp.errors import ConfigError, Exit
 from streamdp.reports.source import append_correction, open_state, opened
@@ -19,9 +20,6 @@ from streamdp.state.snapshot import written_at
 
 if TYPE_CHECKING:
     from streamdp.page.server import Page
-
-LOOK = 2.0
-"""Seconds between two looks for a newer snapshot."""
 
 
 def serve_state(state: str, at: Serving, classes: Classes) -> None:
@@ -55,7 +53,7 @@ def serve_state(state: str, at: Serving, classes: Classes) -> None:
             page.questions.answer(engine)
             time.sleep(0.05)
             now = time.monotonic()
-            if now - looked >= LOOK:
+            if now - looked >= SECONDS:
                 looked = now
                 if seen != (seen := written_at(state)):
                     show_again()
