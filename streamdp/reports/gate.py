@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 import msgspec
 import numpy as np
 
 from streamdp.engine import Engine
 from streamdp.errors import Exit
-from streamdp.records import Record, Reject
+from streamdp.records import Answers, Record, Reject
 from streamdp.reports.diff import Change, Halves, Kind, Told, change_of, told_of
 from streamdp.story.answers import StoriesError
 from streamdp.story.stretches import Departures, chances
@@ -73,8 +72,7 @@ def of_records(engine: Engine, batches: Iterable[Iterable[Record | Reject]]) -> 
     _need_a_log(old)
     time = old.stories.clock.time if engine.dated else None
     engine.report_events()
-    given = ([_at(each, time) for each in batch] for batch in batches)
-    for answers in itertools.chain(map(engine.advance, given), (engine.flush() for _ in range(1))):
+    for answers in _taken(engine, batches, time):
         refused += answers.rejects
         united |= {each.cluster: each.other for each in answers.events if each.other is not None}
     told, past = told_of(engine), old.past
@@ -84,10 +82,10 @@ def of_records(engine: Engine, batches: Iterable[Iterable[Record | Reject]]) -> 
     for story in old.stories:
         before[_now(story.label, united)] += story.records
     own = {story.label: max(story.records - before[story.label], 0) for story in told.stories}
-    labels = np.unique([*before, *own])
+    then = [_now(label, united) for label in past.labels.tolist()]
+    labels = np.unique([*then, *before, *own])
     counts = np.zeros((len(labels), past.counts.shape[1] + 1))
-    rows = np.searchsorted(labels, [_now(label, united) for label in past.labels.tolist()])
-    np.add.at(counts[:, :-1], rows, past.counts)
+    np.add.at(counts[:, :-1], np.searchsorted(labels, then), past.counts)
     counts[:, -1] = [own.get(label, 0) for label in labels.tolist()]
     joined = msgspec.structs.replace(told.past, labels=labels, counts=counts, holes={}, bins={})
     undated = [msgspec.structs.replace(each, began=None, began_time=None) for each in told.stories]
@@ -102,9 +100,18 @@ def _need_a_log(told: Told) -> None:
         raise StoriesError("the gate is for logs, whose records are clustered by their templates", Exit.USAGE)
 
 
-def _at(given: Record | Reject, time: float | None) -> Record | Reject:
-    """A record as if it had come at a time."""
-    return msgspec.structs.replace(given, time=time, arrival=None) if isinstance(given, Record) else given
+def _taken(
+    engine: Engine, batches: Iterable[Iterable[Record | Reject]], time: float | None
+) -> Iterator[Answers]:
+    """What an engine says of records as if they had come at a time."""
+    for batch in batches:
+        yield engine.advance(
+            [
+                msgspec.structs.replace(each, time=time, arrival=None) if isinstance(each, Record) else each
+                for each in batch
+            ]
+        )
+    yield engine.flush()
 
 
 def _now(label: int, united: Mapping[int, int]) -> int:
