@@ -114,7 +114,7 @@ def test_json_of_containers_and_a_pattern(tmp_path: Path) -> None:
     found = assignments(
         succeed(tmp_path, "consume", "-", "--format", "log", stdin="\n".join(docker).encode())
     )
-    assert {line["title"] for line in found} == {"worker <num> is ready"}
+    assert {line["template"] for line in found} == {"worker <num> is ready"}
     assert [line["time"] for line in found] == [1767571200.0 + i for i in range(9)]
     own = "\n".join(f"E|{i}|it broke {i} times" for i in range(1767571200, 1767571205))
     pattern = r"(?P<level>\w)\|(?P<time>\d+)\|(?P<message>.*)"
@@ -122,7 +122,7 @@ def test_json_of_containers_and_a_pattern(tmp_path: Path) -> None:
         succeed(tmp_path, "consume", "-", "--format", "log", "--pattern", pattern, stdin=own.encode())
     )
     assert [line["time"] for line in found] == [1767571200.0 + i for i in range(5)]
-    assert {line["title"] for line in found} == {"it broke <num> times"}
+    assert {line["template"] for line in found} == {"it broke <num> times"}
 
 
 def test_what_cannot_be_is_said_in_a_line(tmp_path: Path) -> None:
