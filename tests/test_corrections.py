@@ -169,7 +169,7 @@ def test_merging_moves_all_records_and_tells_of_it() -> None:
     revised = {line.seq: line.cluster for line in answers.assignments}
     assert revised == {i: int(after[i]) for i in np.flatnonzero(after != before).tolist()}
     assert [(event.event, event.size) for event in answers.events] == [("merged", len(revised))]
-    assert {story.label: story.size for story in engine.stories()} == {
+    assert {story.label: story.records for story in engine.stories()} == {
         int(label): int(count) for label, count in zip(*np.unique(after, return_counts=True), strict=True)
     }
 
