@@ -34,7 +34,7 @@ def port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
         stderr=subprocess.DEVNULL,
     )
     wait_for(lambda: answers(port))
-    wait_for(lambda: asked(port, "status").get("records", 0) == log().count(b"\n"))
+    wait_for(lambda: asked(port, "api/status").get("records", 0) == log().count(b"\n"))
     succeed(folder, "diff", "app", "--mark", "deploy", "--time", f"{START}09:00:00")
     yield port
     process.kill()
@@ -50,7 +50,7 @@ def opened(chromium: Browser, port: int) -> Iterator[tuple[Page, Told]]:
 
 
 def asked(port: int, path: str) -> Any:
-    with urllib.request.urlopen(f"http://127.0.0.1:{port}/api/{path}", timeout=60) as answer:
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/{path}", timeout=60) as answer:
         return json.loads(answer.read())
 
 
@@ -75,12 +75,12 @@ def test_what_has_changed_is_shown(opened: tuple[Page, Told]) -> None:
 
 
 def test_the_same_is_answered_to_programs(port: int) -> None:
-    found = asked(port, "changes?since=deploy&limit=2")
+    found = asked(port, "v1/changes?since=deploy&limit=2")
     assert (found["total"], len(found["changes"]), found["dated"]) == (4, 2, True)
-    assert [mark["name"] for mark in asked(port, "marks")["marks"]] == ["deploy"]
-    for query, code in (("since=soon", 422), ("since=900d", 409), ("", 400)):
+    assert [mark["name"] for mark in asked(port, "api/marks")["marks"]] == ["deploy"]
+    for query, code in (("since=soon", 404), ("since=900d", 404), ("", 400)):
         with pytest.raises(urllib.error.HTTPError) as error:
-            asked(port, f"changes?{query}")
+            asked(port, f"v1/changes?{query}")
         assert error.value.code == code
 
 
@@ -94,7 +94,7 @@ def test_holes_of_a_template_are_shown_on_a_click(opened: tuple[Page, Told], por
     expect(holes.nth(2)).to_contain_text("half up to")
     expect(holes.nth(3)).to_contain_text("level 1 value")
     label = int(page.url.rpartition("/")[2])
-    told = asked(port, f"clusters/{label}")["holes"]
+    told = asked(port, f"api/clusters/{label}")["holes"]
     assert [value for value, _ in told[1]["common"]] == ["200", "404", "500"]
     assert told[0]["distinct"] <= told[0]["lines"] == sum(told[1]["counts"])
 

@@ -333,7 +333,7 @@ def test_a_coarser_cut_is_printed_as_stories_and_said_to_be_asked_for(told: Path
     assert [story.labels for story in themes.united()] == [each["stories"] for each in found]
     table = start(told, "stories", "st", "--coarse", "3")
     printed, said = (each.decode() for each in table.communicate(timeout=180))
-    assert printed.startswith("coarse stories; now:")
+    assert "\ncoarse stories; now:" in printed
     assert f"{len(fine)} stories united to 3 because you ask for it: the stream does not say" in said
     rows = list(
         csv.DictReader(io.StringIO(succeed(told, "stories", "st", "--coarse", "3", "--csv").decode()))
