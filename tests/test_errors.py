@@ -75,7 +75,7 @@ def test_connectors_know_records_errors_and_csv_cells_only() -> None:
         "streamdp.records",
         *(
             f"streamdp.records.{name}"
-            for name in ("answer_rows", "cells", "columns", "erased", "raw_batch", "stored")
+            for name in ("answer_rows", "arrow", "cells", "columns", "erased", "raw_batch", "stored")
         ),
     }
     allowed = {*records, "streamdp.errors", "streamdp.safe_files"}

@@ -234,9 +234,15 @@ TERMS: list[tuple[Likelihood, dict[str, Any]]] = [
 ]
 
 
+ALIKE: dict[str, Any] = {"word_discount": 0.0, "inverse_document_beta": 0.0, "short": []}
+"""What the terms of all families of words hold, where the family has nothing of the kind."""
+
+
 @pytest.mark.parametrize(("family", "expected"), TERMS)
 def test_terms_hold_the_parameters(family: Likelihood, expected: dict[str, Any]) -> None:
     found = family.terms()._asdict()
+    if "escape" in expected:  # a family of words
+        expected = {name: value for name, value in ALIKE.items() if name in found} | expected
     assert found.keys() == expected.keys()
     for name, value in expected.items():
         assert found[name] == pytest.approx(value, rel=1e-9), name
