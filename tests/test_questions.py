@@ -71,7 +71,7 @@ def stream() -> list[dict[str, Any]]:
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A state and a store of a run that has ended, with a name by hand and a story that is muted."""
+    """A state and a store of a run that has ended."""
     made = tmp_path_factory.mktemp("questions")
     (made / "in.jsonl").write_text("".join(json.dumps(record) + "\n" for record in stream()))
     succeed(

@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import msgspec
@@ -111,11 +112,22 @@ class Live:
         self._themes: dict[int | None, tuple[float, Stories]] = {}
         self._theming = asyncio.Lock()
 
-    def routes(self, ready: Callable[[], object] = lambda: None, read: Whole = whole) -> Iterator[Route]:
-        """A path for each question; ``ready`` raises AskError where none is answered yet."""
+    def routes(
+        self,
+        ready: Callable[[], object] = lambda: None,
+        read: Whole = whole,
+        instead: Mapping[str, Endpoint] = MappingProxyType({}),
+    ) -> Iterator[Route]:
+        """A path for each question; ``ready`` raises AskError where none is answered yet.
+
+        ``instead`` are kinds of questions, by name, that somebody else answers.
+        """
         for path in dict.fromkeys(kind.path for kind in KINDS):
             kinds = {"POST" if kind.posted else "GET": kind for kind in KINDS if kind.path == path}
-            endpoints = {method: self._endpoint(kind, ready, read) for method, kind in kinds.items()}
+            endpoints = {
+                method: instead.get(kind.name) or self._endpoint(kind, ready, read)
+                for method, kind in kinds.items()
+            }
             yield route(path.replace("{label}", "{label:int}"), endpoints)
 
     def _endpoint(self, kind: Kind, ready: Callable[[], object], read: Whole) -> Endpoint:

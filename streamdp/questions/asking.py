@@ -71,7 +71,7 @@ def chosen_of(
 ) -> tuple[Stories, int]:
     """The stories that are asked for, in order, and how many were left out for their few records alone.
 
-    ``state`` is what marks lie beside. Raises ConfigError for times that are none.
+    ``state`` is what marks lie beside. Raises QuestionError for times that are none.
     """
     times = {
         name: None if text is None else _moment(name, text, found, state)

@@ -55,7 +55,6 @@ class Service:
     def routes(self) -> Iterable[Route]:
         """As Starlette takes them."""
         gets: dict[str, Endpoint] = {
-            "/v1/answers": self.answers,
             "/v1/events": self.events,
             "/v1/openapi.json": self.openapi,
             "/metrics": self.health,
@@ -70,7 +69,7 @@ class Service:
         }
         for method, paths in (("GET", gets), ("POST", posts)):
             yield from (Route(path, or_error(answer), methods=[method]) for path, answer in paths.items())
-        yield from self._page.live.routes(self._open, self._uploads.whole)
+        yield from self._page.live.routes(self._open, self._uploads.whole, {"show_answer": self.answers})
 
     def _open(self) -> ServiceContext:
         if self.stands is None:
