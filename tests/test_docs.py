@@ -9,13 +9,12 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-from commands import newest_lines, succeed
+from commands import loaded, newest_lines, succeed
 from own_family import waits
 from pages import PAGES, blocks, failures, prepare
 
 from streamdp.answers.describe import KINDS
 from streamdp.priors.base import LIMITS
-from streamdp.records import Event
 from streamdp.settings.registry import DECAYS, LIKELIHOODS, PRIORS, find
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -116,20 +115,13 @@ def test_a_family_and_a_prior_as_the_page_shows_them(tmp_path: Path) -> None:
     assert len({line["cluster"] for line in newest_lines(output)[-30:]}) == 3
 
 
-JSON_TYPES = {
-    "str": "string",
-    "int": "integer",
-    "float": "number",
-    "None": "null",
-    "msgspec.UnsetType": "left out",
-    "list[float]": "list of number",
-    "list[tuple[int, int]]": "list of [integer, integer]",
-    "list[tuple[str, int]]": "list of [string, integer]",
-}
+def test_the_tables_of_formats_are_those_of_the_types() -> None:
+    program = loaded(ROOT / "docs" / "formats.py")
+    page = program.PAGE.read_text("utf-8")
+    assert program.made(page) == page
+    assert re.findall(r"<!-- (\w+) -->\n", page).count("end") == len(program.TABLES)
 
 
-def test_the_page_tells_every_field_and_kind_of_events() -> None:
-    told = {name: row.split("|")[2].strip() for name, row in table("field | type", EVENTS).items()}
-    kinds = {name: kind.split(" | ") for name, kind in Event.__annotations__.items()}
-    assert list(told.items()) == [(k, " or ".join(JSON_TYPES[t] for t in kinds[k])) for k in kinds]
-    assert sorted(table("`event` | `cluster`", EVENTS)) == sorted(KINDS)
+def test_the_page_tells_every_kind_of_events() -> None:
+    kinds = re.findall(r"^\| ((?:`\w+`(?:, )?)+) \|", EVENTS[EVENTS.index("| `event` | `cluster`") :], re.M)
+    assert sorted(re.findall(r"\w+", " ".join(kinds))) == sorted(["event", *KINDS])

@@ -52,47 +52,63 @@ class MovedRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
 
 
 class Notification(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Something that somebody is told: an event of a story, or answers that have changed.
-
-    ``alert`` is the name of the alert and ``key`` that of this; two of one key are the same. ``at`` is the
-    clock when it was noticed, ``time`` the event time. ``seq`` and ``record`` are number and id of the record
-    that caused it, ``story`` is a label, ``other`` another one; ``lines`` and ``usual`` are as of an event.
-
-    Of a change of answers, ``size`` records went from ``story`` to ``other``, which began with them where it
-    was ``split`` off. Some of them are ``records``, all are counted in ``sources``: by the value of each kept
-    field. ``probability`` is their mean. ``expected`` is how many of a hundred answers so far were to change.
-    """
+    """Something that somebody is told: an event of a story, or answers that have changed."""
 
     alert: str
+    """Name of the alert."""
     key: str
+    """``EVENT:CLUSTER@SEQ`` of an event, ``revised:SEQ.REVISION@SEQ`` of a change; it is told once."""
     event: str
+    """Kind of the event, or ``revised``."""
     at: float
+    """The clock when it was noticed, in seconds since 1970."""
     story: int | None = None
+    """The label."""
     title: str = ""
+    """The title, else the template, else a few telling words."""
     template: bool = False
+    """Whether the story is a template."""
     other: int | None = None
+    """Another label; of ``revised`` the one that the records have now."""
     size: int | None = None
+    """Records of the story; of ``revised`` those that went from it to ``other``."""
     time: float | None = None
+    """Event time."""
     seq: int | None = None
+    """Number of the record that caused it."""
     record: str | int | None = None
+    """Its id."""
     lines: int | None = None
+    """As of an event."""
     usual: float | None = None
+    """As of an event."""
     level: str | None = None
+    """Level of the template's lines, where it is kept."""
     other_title: str = ""
+    """Title of ``other``."""
     split: bool = False
+    """Whether ``other`` began with these records."""
     probability: float | None = None
+    """Mean probability of the records in ``other``."""
     expected: float | None = None
+    """How many of a hundred answers were to change."""
     sources: dict[str, dict[str, int]] = {}
+    """How many of the records have each value of a kept field."""
     records: list[MovedRecord] = []
+    """Some of the records."""
 
 
 class Done(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Keys of what was delivered, or given up; ``forgotten`` are told again when they come again."""
+    """Keys that are done."""
 
     alert: str
+    """Name of the alert."""
     delivered: list[str] = []
+    """Their receiver has them."""
     dropped: list[str] = []
+    """Given up."""
     forgotten: list[str] = []
+    """Their records are others now: they are told again when they come again."""
 
 
 class _Line(msgspec.Struct, frozen=True):

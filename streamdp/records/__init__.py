@@ -291,36 +291,46 @@ class Reject(msgspec.Struct, frozen=True, gc=False):
 
 
 class Assignment(msgspec.Struct, frozen=True, gc=False, kw_only=True):
-    """The answer to one record, or (``revision`` > 0) a later change of it.
-
-    ``probability`` is the cluster's share of the posterior given the stream so far, and not the chance that
-    the label is right; ``new_probability`` is that of a new cluster when the record came;
-    ``lasting_probability`` the chance that it founded one that lasts, and ``stability`` that its first answer
-    is not revised, in answers of a stream. ``confidence`` is the chance that it is of the class of its
-    cluster, by so many ``confidence_labels``, where classes are known. All are in [0, 1].
-    ``log_predictive`` is log p(x_t | past) in nats, ``novelty`` its negative by token or dimension; ``link``
-    is the likeliest earlier member under a distance-dependent prior.
-    """
+    """The answer to one record, or (``revision`` > 0) a later change of it."""
 
     seq: int
+    """Number of the record in processing order, from 0; under ``--frozen`` of those scored in this run."""
     id: str | int | None
+    """As the record has it."""
     position: Position
+    """``file`` and ``line``, or ``topic``, ``partition`` and ``offset``; of ``otlp`` also ``record``."""
     time: float | None
+    """Event time, in seconds since 1970."""
     cluster: int
+    """Its label; -1 under ``--frozen`` where a new cluster is likelier than any."""
     probability: float
+    """The share of the posterior that the cluster has, given the stream so far."""
     new_probability: float
+    """The share of a new cluster when the record came; revisions keep it."""
     lasting_probability: float | msgspec.UnsetType = msgspec.UNSET
+    """The chance that the record founds a cluster that lasts; revisions keep it; not from ``fit``."""
     stability: float | msgspec.UnsetType = msgspec.UNSET
+    """The chance that the first answer is never revised; not from ``fit`` and ``--frozen``."""
     confidence: float | msgspec.UnsetType = msgspec.UNSET
+    """The chance that the record is of the class of its cluster, where classes are known."""
     confidence_labels: int | msgspec.UnsetType = msgspec.UNSET
+    """How many labelled records that rests on, of the last 5,000."""
     new: bool
+    """Whether the record founds the cluster."""
     link: int | None
+    """``seq`` of the likeliest earlier member, under a distance-dependent prior."""
     log_predictive: float
+    """Log density of the record given those before it, in nats; low is novel."""
     novelty: float
+    """Its negative by token, field or dimension, in nats; high is novel, however long the record."""
     revision: int = 0
+    """0 for the first answer; the line comes again, counting up, when it is corrected."""
     keep: dict[str, Any] | msgspec.UnsetType = msgspec.UNSET
+    """The fields that ``--keep`` and ``--truth-field`` name, as far as the record has them."""
     template: str | msgspec.UnsetType = msgspec.UNSET
+    """Of log lines: the template, as it reads now."""
     params: list[str] | msgspec.UnsetType = msgspec.UNSET
+    """Of log lines under ``--params``: what fills the holes of the template, in order."""
 
 
 class Final(msgspec.Struct, frozen=True, gc=False):
@@ -338,50 +348,69 @@ TITLED, RENAMED = "titled", "renamed"
 
 
 class Event(msgspec.Struct, frozen=True, gc=False, kw_only=True):
-    """What happened to a cluster: born, split, closed, retired, merged or vanished (docs/formats.md).
-
-    Also that it was titled or renamed, with its new ``title``; of a template that it is silent, or has
-    surged: ``lines`` came in the last window of time, and ``usual`` were to be expected.
-    """
+    """What happened to a cluster (docs/formats.md)."""
 
     event: str
+    """Which kind."""
     seq: int
+    """The record that caused it."""
     time: float | None
+    """Event time of that record, in seconds since 1970."""
     cluster: int
+    """The label that it is about."""
     other: int | None
+    """The first label of ``moved``."""
     size: int
+    """Records of the cluster."""
     moved: list[tuple[int, int]] | None
+    """Labels that its records had before (``split``) or have now, each with how many, the most first."""
     first_time: float | None
+    """Event time of the cluster's first record."""
     last_time: float | None
+    """Event time of its last record."""
     words: list[tuple[str, int]] | None = None
+    """Up to ten telling words, or values as ``field=value``, each with its count; null for vectors."""
     mean: list[float] | None = None
+    """Where the cluster lies; null for words."""
     template: str | msgspec.UnsetType = msgspec.UNSET
+    """Of log lines: the template of the label, of ``other`` where it is ``merged``."""
     lines: int | msgspec.UnsetType = msgspec.UNSET
+    """Of ``silent`` and ``surged``: lines of the template in the window that has just ended."""
     usual: float | msgspec.UnsetType = msgspec.UNSET
+    """Of these: lines that were to be expected."""
     title: str | msgspec.UnsetType = msgspec.UNSET
+    """Of ``titled`` and ``renamed``."""
 
 
 class ClusterSummary(msgspec.Struct, frozen=True, gc=False, kw_only=True):
-    """A live cluster of the best hypothesis. ``words`` for text, ``mean`` for vectors, ``template`` for logs.
-
-    Times are None where no record had one. ``recent`` counts its records among the last 1,000, ``before``
-    among the 1,000 before those (as far as they are retained); ``samples`` are up to three of its records.
-    ``weight`` is the prior's; 0 where it is closed and only waits for the other hypotheses to agree.
-    """
+    """A live cluster of the best hypothesis."""
 
     cluster: int
+    """Its label."""
     size: int
+    """Its records."""
     first_time: float | None
+    """Event time of the first; null where records have none."""
     last_time: float | None
+    """Event time of the latest."""
     first_seq: int
+    """Number of the first record."""
     last_seq: int
+    """Number of the latest."""
     weight: float
+    """What the prior gives a next record for joining it; 0 for a closed one that hypotheses differ on."""
     recent: int = 0
+    """How many of the last 1,000 records it has, as far as they are retained."""
     before: int = 0
+    """How many of the 1,000 before those."""
     samples: list[str] = []
+    """Up to three of its records: the first, the most typical, the latest."""
     words: list[tuple[str, int]] | None = None
+    """The most telling words, or values as ``field=value``, and their counts."""
     mean: list[float] | None = None
+    """Of vectors."""
     template: str | msgspec.UnsetType = msgspec.UNSET
+    """Of log lines."""
 
 
 Line: TypeAlias = "Assignment | Final"
