@@ -21,10 +21,10 @@ from typer.main import get_command
 from streamdp.cli.app import app
 from streamdp.cli.interrupt import LIMIT
 from streamdp.engine import Engine
-from streamdp.monitor import metrics as monitor
 from streamdp.monitor.health import HealthServer
-from streamdp.monitor.metrics import Metrics, PartitionLag
-from streamdp.offline.passes import Passed
+from streamdp.monitor.metrics import Metrics
+from streamdp.monitor.table import METRICS as TABLE
+from streamdp.monitor.table import Metric
 from streamdp.settings import Settings
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -32,7 +32,7 @@ DEPLOY = ROOT / "deploy"
 DASHBOARDS = sorted((DEPLOY / "grafana" / "dashboards").glob("*.json"))
 KUBERNETES = sorted((DEPLOY / "kubernetes").glob("*.yaml"))
 OPTIONS = {name for option in get_command(app).commands["consume"].params for name in option.opts}  # type: ignore[attr-defined]
-METRICS = {metric.served for metric in monitor.metrics().values()}
+METRICS = {metric.served for metric in TABLE.values()}
 
 
 def rules() -> list[dict[str, Any]]:
@@ -66,19 +66,20 @@ def test_every_alert_is_explained() -> None:
     assert told == [rule["alert"] for rule in rules() if "alert" in rule]
 
 
-def test_every_metric_is_served() -> None:
-    """And none that is not declared."""
+def test_every_metric_is_served_and_none_that_is_not_in_the_table() -> None:
     metrics = Metrics()
     engine = Engine(Settings())
     engine.advance(["storm over the coast"])
-    counts = {**engine.counters(), **engine.levels(), **Passed().counts(), "refinement_waited_seconds": 0.0}
-    metrics.update(counts)
-    metrics.lags = (PartitionLag("news", 0, 1, 1.0),)
+    metrics.update({**engine.counters(), **engine.levels()})
     metrics.source_up = True
     metrics.snapshot_written(0.1, 10)
+    for name, metric in TABLE.items():
+        if metric.labels:
+            metrics.set(name, {tuple(metric.labels.split()): 1})
+        elif name in ("doubts", "conflicts"):  # the run's own
+            metrics.set(name, 1)
     text = metrics.render()[0].decode()
-    found = {line.split()[2] for line in text.splitlines() if line.startswith("# TYPE streamdp_")}
-    assert {name for name in found if not name.endswith("_created")} == METRICS
+    assert {line.split()[2] for line in text.splitlines() if line.startswith("# TYPE streamdp_")} == METRICS
 
 
 def test_what_the_script_makes_is_up_to_date() -> None:
@@ -87,19 +88,24 @@ def test_what_the_script_makes_is_up_to_date() -> None:
     assert {path: path.read_text("utf-8") for path in made} == made
 
 
-def test_a_metric_is_declared_in_one_place(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is served and described, and a panel needs only its name."""
-    toys = monitor.Declared("gauge", "toys", "Toys on the floor.", key="thrown")
-    monkeypatch.setattr(monitor, "WHERE_KNOWN", (*monitor.WHERE_KNOWN, toys))
+def test_a_metric_is_a_line_of_the_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is served, described and shown in its panel."""
+    toys = Metric("gauge", "toys", "short", "Live clusters", "thrown", "", "Toys on the floor.")
+    monkeypatch.setitem(TABLE, "toys", toys)
     metrics = Metrics()
     metrics.update({"thrown": 3})
     assert "# HELP streamdp_toys Toys on the floor.\n" in metrics.render()[0].decode()
     assert "\nstreamdp_toys 3.0\n" in metrics.render()[0].decode()
     script = loaded(DEPLOY / "dashboards.py")
     assert "| `streamdp_toys` | gauge | toys on the floor |\n" in dict(script.files())[script.PAGE]
-    panel = script.lines("Toys", "toys").build()
-    assert panel.description == "Toys on the floor."
-    assert panel.targets[0].expr == 'sum(streamdp_toys{job=~"$job", instance=~"$instance"})'
+    (panel,) = (each for each in script.model()["Clusters"] if each["title"] == "Live clusters")
+    assert panel["description"] == "Live clusters of the best hypothesis. Toys on the floor."
+    assert panel["targets"][1]["expr"] == 'sum(streamdp_toys{job=~"$job", instance=~"$instance"})'
+
+
+def test_the_panels_of_the_table_are_there() -> None:
+    titles = {panel["title"] for path in DASHBOARDS for panel in json.loads(path.read_text())["panels"]}
+    assert {metric.panel for metric in TABLE.values()} - {""} <= titles
 
 
 @pytest.mark.parametrize("path", DASHBOARDS, ids=lambda path: path.stem)

@@ -21,8 +21,9 @@ from streamdp_connectors.store.tables import Bounds
 import streamdp
 from streamdp.cli.observers import Measured, reasons
 from streamdp.monitor.health import HealthError, HealthServer
-from streamdp.monitor.metrics import TOTALS, Metrics, PartitionLag, takes_openmetrics
-from streamdp.monitor.stages import AGE_BUCKETS, STAGES, Ages, Arrivals, Stages
+from streamdp.monitor.metrics import Histogram, Metrics, takes_openmetrics
+from streamdp.monitor.stages import STAGES, Arrivals, Stages
+from streamdp.monitor.table import AGES, METRICS
 from streamdp.records import Answers
 
 COUNTERS = {
@@ -65,7 +66,7 @@ def clock() -> Clock:
 
 @pytest.fixture
 def metrics(clock: Clock) -> Metrics:
-    return Metrics(clock=clock)
+    return Metrics(clock)
 
 
 @pytest.fixture
@@ -99,16 +100,17 @@ def scrape(server: HealthServer) -> dict[str, float]:
 def test_every_metric_is_served(server: HealthServer, metrics: Metrics, clock: Clock) -> None:
     metrics.update({})
     metrics.update(COUNTERS)
-    metrics.lags = (PartitionLag("news", 0, 250, 12.5), PartitionLag("news", 1, 3, None))
-    metrics.rejected("not_json")
-    metrics.rejected("not_json")
-    metrics.rejected("no_text")
-    metrics.observe_batch(2.0)
-    metrics.observe_advance(2e-4)
+    metrics.set("lag_records", {("news", "0"): 250, ("news", "1"): 3})
+    metrics.set("lag_seconds", lambda: {("news", "0"): 12.5})
+    metrics.count("rejects", "not_json")
+    metrics.count("rejects", "not_json")
+    metrics.count("rejects", "no_text")
+    metrics.observe("batch_seconds", 2.0)
+    metrics.observe("advance_seconds", 2e-4)
     metrics.snapshot_written(0.02, 4000)
-    metrics.snapshot_failed()
-    metrics.event_ages.observe(90.0, 10)
-    metrics.arrival_ages.observe(0.2, 10)
+    metrics.count("snapshot_failures")
+    metrics.observe("event_age_seconds", 90.0, 10)
+    metrics.observe("answer_seconds", 0.2, 10)
     clock.now += 12.5
     found = scrape(server)
     expected = {
@@ -161,7 +163,8 @@ def test_totals_are_those_of_the_process(server: HealthServer, metrics: Metrics)
     """What the engine has counted before, in the state that it goes on from, is not counted again."""
     metrics.update(COUNTERS)
     found = scrape(server)
-    assert [found[metric.served] for metric in TOTALS] == [0] * len(TOTALS)
+    totals = [metric.served for metric in METRICS.values() if metric.kind == "counter" and metric.counted]
+    assert [found[name] for name in totals] == [0] * 21
     assert found["streamdp_stream_records"] == 1_000_500
     metrics.update(COUNTERS | {"records": 1_000_070})
     metrics.update(COUNTERS | {"records": 1_000_070, "clusters_created": 22})
@@ -187,7 +190,9 @@ def test_the_process_and_the_build_are_told(server: HealthServer) -> None:
 
 
 def test_every_reason_is_there_from_the_beginning() -> None:
-    text = Metrics(reasons=reasons()).render()[0].decode()
+    watch = Measured()
+    text = watch.metrics.render()[0].decode()
+    watch.close()
     found = {line.split('"')[1] for line in text.splitlines() if line.startswith("streamdp_rejects_total{")}
     assert found == set(reasons())
     assert all(line.endswith(" 0.0") for line in text.splitlines() if line.startswith("streamdp_rejects_t"))
@@ -218,14 +223,14 @@ def test_stages_are_counted_without_a_gap(clock: Clock) -> None:
 
 
 def test_ages_are_counted_by_the_batch() -> None:
-    ages = Ages()
-    ages.observe(AGE_BUCKETS[0], 5)
+    ages = Histogram()
+    ages.observe(AGES[0], 5)
     ages.observe(-1.0, 2)
     ages.observe(1e9, 3)
     cumulative, total = ages.counts()
-    assert [count for _, count in cumulative] == [7] * len(AGE_BUCKETS) + [10]
+    assert [count for _, count in cumulative] == [7] * len(AGES) + [10]
     assert cumulative[-1][0] == "+Inf"
-    assert total == pytest.approx(3e9 + 5 * AGE_BUCKETS[0])
+    assert total == pytest.approx(3e9 + 5 * AGES[0])
 
 
 def test_the_nth_answer_is_set_against_the_nth_arrival() -> None:
@@ -249,8 +254,8 @@ def test_age_starts_again_with_each_snapshot(server: HealthServer, metrics: Metr
 @pytest.mark.parametrize("accept", ["application/openmetrics-text; version=1.0.0", PROMETHEUS])
 def test_open_metrics_on_request(server: HealthServer, metrics: Metrics, accept: str) -> None:
     metrics.update(COUNTERS)
-    metrics.observe_batch(1.0)
-    metrics.arrival_ages.observe(0.2, 10)
+    metrics.observe("batch_seconds", 1.0)
+    metrics.observe("answer_seconds", 0.2, 10)
     _, text, content_type = get(server, "/metrics", Accept=accept)
     assert content_type == "application/openmetrics-text; version=1.0.0; charset=utf-8"
     assert text.endswith("# EOF\n")
@@ -303,7 +308,8 @@ def test_scrapes_in_a_storm_are_all_answered(server: HealthServer, metrics: Metr
         thread.start()
     for number in range(300):
         metrics.update(COUNTERS | {"records": number})
-        metrics.arrival_ages.observe(0.1, 1)
+        metrics.observe("answer_seconds", 0.1)
+        metrics.count("rejects", str(number))
     for thread in threads:
         thread.join(300)
     assert done == [200] * 160
@@ -311,7 +317,7 @@ def test_scrapes_in_a_storm_are_all_answered(server: HealthServer, metrics: Metr
 
 def test_two_runs_share_nothing(metrics: Metrics) -> None:
     other = Metrics()
-    metrics.rejected("not_json")
+    metrics.count("rejects", "not_json")
     assert b"not_json" not in other.render()[0]
 
 
@@ -340,10 +346,12 @@ def test_not_ready_while_the_source_is_down_or_something_is_in_the_way(
     server.close()
 
 
-def test_gaps_and_what_is_skipped_are_counted_once(server: HealthServer, metrics: Metrics) -> None:
-    for total in (0, 3, 3, 10):
-        metrics.passed(total)
-        metrics.skipped(2 * total)
+def test_gaps_and_what_is_skipped_are_served_from_the_beginning(
+    server: HealthServer, metrics: Metrics
+) -> None:
+    assert "streamdp_gap_records_total 0.0" in get(server, "/metrics")[1]
+    metrics.set("gap_records", 10)
+    metrics.set("skipped", 20)
     assert "streamdp_gap_records_total 10.0" in get(server, "/metrics")[1]
     assert "streamdp_skipped_total 20.0" in get(server, "/metrics")[1]
     assert "streamdp_source_up" not in get(server, "/metrics")[1]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import time
 from collections.abc import Mapping, Sequence
 
@@ -14,7 +15,7 @@ from streamdp.cli.config import automatic
 from streamdp.cli.errors import warn
 from streamdp.cli.observers import Give, LivePage, Observers, RunObserver, Served
 from streamdp.engine import Engine
-from streamdp.monitor.metrics import AlertCounts, Metrics
+from streamdp.monitor.metrics import Metrics
 from streamdp.records import Answers
 from streamdp.settings import Settings
 from streamdp.settings.alerts import Alert, Alerting
@@ -23,6 +24,9 @@ from streamdp.state.snapshot import SnapshotError, StateFolder
 
 LAST = 5.0
 """Seconds that an end waits for what is under way to receivers that answer."""
+
+COUNTED = ("alerts_delivered", "alert_failures", "alerts_dropped", "alerts_waiting")
+"""What is counted of each alert."""
 
 
 class Alarm(RunObserver):
@@ -42,7 +46,8 @@ class Alarm(RunObserver):
         self._store: StoreSink | None = None
         self._engine: Engine | None = None
         if metrics is not None and alerts:
-            metrics.alerts = self.counts
+            for at, name in enumerate(COUNTED):
+                metrics.set(name, functools.partial(self._counted, at))
 
     def opened(self, store: StoreSink | None, state: str | None, give: Give | None) -> None:
         """What records say is known to the store."""
@@ -109,13 +114,13 @@ class Alarm(RunObserver):
             waiting[name] and not sender.failing for name, sender in zip(names, self._senders, strict=True)
         )
 
-    def counts(self) -> dict[str, AlertCounts]:
-        """What has become of alerts, by name."""
+    def _counted(self, at: int) -> dict[tuple[str, ...], int]:
         outbox = self._outbox
         waiting, dropped = ({}, {}) if outbox is None else (outbox.waiting(), outbox.dropped())
         return {
-            sender.name: AlertCounts(*sender.counts, dropped.get(sender.name, 0), waiting.get(sender.name, 0))
+            (name,): (*sender.counts, dropped.get(name, 0), waiting.get(name, 0))[at]
             for sender in self._senders
+            if (name := sender.name)
         }
 
 

@@ -131,9 +131,15 @@ class Measured(RunObserver):
     def __init__(self, busy: Callable[[], str | None] = lambda: None) -> None:
         super().__init__()
         try:
-            self.metrics = Metrics(reasons=reasons(), stages=self.stages, events=KINDS)
+            self.metrics = Metrics()
         except ImportError:
             raise HealthError("metrics need one more package: pip install prometheus-client") from None
+        for reason in reasons():
+            self.metrics.count("rejects", reason, by=0)
+        for kind in KINDS:
+            for of in ("story", "template"):
+                self.metrics.count("events", kind, of, by=0)
+        self.metrics.set("stage_seconds", lambda: {(name,): s for name, s in self.stages.seconds().items()})
         self._arrivals = Arrivals()
         self._answered = 0
         self._looked = -LAGS_EVERY
@@ -148,7 +154,8 @@ class Measured(RunObserver):
 
     def opened(self, store: StoreSink | None, state: str | None, give: Give | None) -> None:
         """What leaves the store is counted."""
-        self.metrics.removed = {} if store is None else store.removed
+        if store is not None:
+            self.metrics.set("store_removed", lambda: {(name,): n for name, n in {**store.removed}.items()})
 
     def ready(self) -> None:
         """Report ready."""
@@ -164,19 +171,28 @@ class Measured(RunObserver):
         if not engine.with_events:
             engine.report_events()
         with self._pace as due:
-            self.metrics.doubts = len(engine.doubts()) if due else self.metrics.doubts
+            if due:
+                self.metrics.set("doubts", len(engine.doubts()))
         with self._counting as due:
             if due:
                 counts = {**engine.counters(), **engine.refined(), **engine.levels(), "records": answered}
                 counts["corrections"] = engine.corrections.taken
                 self.metrics.update(counts)
         self.metrics.source_up = None if reader.watched is None else reader.watched.up()
-        self.metrics.passed(reader.passed)
-        self.metrics.skipped(reader.blank)
+        self.metrics.set("gap_records", reader.passed)
+        self.metrics.set("skipped", reader.blank)
         now = time.monotonic()
         if now - self._looked >= LAGS_EVERY:
             self._looked = now
-            self.metrics.lags = reader.lags(time.time())
+            seconds = dict[tuple[str, ...], float]()
+            records = dict[tuple[str, ...], float]()
+            for lag in reader.lags(time.time()):
+                where = lag.topic, str(lag.partition)
+                records[where] = lag.records
+                if lag.seconds is not None:
+                    seconds[where] = lag.seconds
+            self.metrics.set("lag_records", records)
+            self.metrics.set("lag_seconds", seconds)
 
     def taken(self, records: Columns) -> None:
         """Note the arrival of a batch: that of its first record."""
@@ -188,16 +204,17 @@ class Measured(RunObserver):
         now, fresh = time.time(), answered - self._answered
         self._answered = answered
         for reject in answers.rejects:
-            self.metrics.rejected(reject.reason)
+            self.metrics.count("rejects", reject.reason)
         for arrival, records in self._arrivals.answer(held_back):
-            self.metrics.arrival_ages.observe(now - arrival, records)
+            self.metrics.observe("answer_seconds", now - arrival, records)
         first = answer_rows(answers.lines).first().times()[:1]
         if first and first[0] is not None and fresh > 0:
-            self.metrics.event_ages.observe(now - first[0], fresh)
-        self.metrics.observe_advance(advance)
-        self.metrics.observe_batch(total)
+            self.metrics.observe("event_age_seconds", now - first[0], fresh)
+        self.metrics.observe("advance_seconds", advance)
+        self.metrics.observe("batch_seconds", total)
         for event in answers.events:
-            self.metrics.happened(event.event, template=isinstance(event.template, str))
+            of = "template" if isinstance(event.template, str) else "story"
+            self.metrics.count("events", event.event, of)
 
     def snapshot(self, seconds: float, size: int) -> None:
         """Report a snapshot."""
@@ -205,7 +222,7 @@ class Measured(RunObserver):
 
     def snapshot_failed(self) -> None:
         """Report a failed snapshot."""
-        self.metrics.snapshot_failed()
+        self.metrics.count("snapshot_failures")
 
     def close(self) -> None:
         """Report not ready, and stop serving."""

@@ -38,7 +38,6 @@ from streamdp.decode.objects import fields_of
 from streamdp.decode.texts import FEW, TextReader
 from streamdp.encode.encoders import decoder_of
 from streamdp.errors import ConfigError, Exit
-from streamdp.monitor.metrics import PartitionLag
 from streamdp.monitor.stages import Stages
 from streamdp.records import GAP, Raw, Record, Reject
 from streamdp.records.columns import Columns
@@ -235,6 +234,15 @@ def _newest_first(settings: Settings, path: str) -> bool:
     times = times[times <= np.quantile(times, 0.999)]  # one wrong clock makes no others late
     late = times[1:] < np.maximum.accumulate(times)[:-1]
     return bool(late.sum() <= PARTLY * len(times))
+
+
+class PartitionLag(NamedTuple):
+    """How far a partition is ahead of what was read: in records, and in seconds where those have times."""
+
+    topic: str
+    partition: int
+    records: int
+    seconds: float | None
 
 
 class Reader:

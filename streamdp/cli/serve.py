@@ -290,7 +290,7 @@ def serve(
     live = LivePage(serving, "records over HTTP", automatic(settings), **how)
     try:
         door = DoorWatch(at.answer_within, keep, live, made[0])
-        measured.metrics.conflicts = door.conflicts
+        measured.metrics.set("conflicts", lambda: {(): door.conflicts()})
         alarm = Alarm(alerting.all, measured.metrics, live.page.site)
         watch = Observers(measured, door, live, alarm)  # clients hear before pages do
         with contextlib.ExitStack() as ending:

@@ -2,37 +2,13 @@
 
 from __future__ import annotations
 
-import bisect
-import itertools
 import time
 from collections import deque
 from collections.abc import Callable
 
-AGE_BUCKETS = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0, 3600.0)
-
 STAGES = ("fetch", "decode", "encode", "kernel", "looks", "announce", "write", "snapshot", "other")
 """The way of a batch: asking and waiting for records, bytes to records, records to arrays, the search, looks
 back at earlier records, answers, handing them over; and what is between the batches."""
-
-
-class Ages:
-    """Counts records by their age in seconds."""
-
-    def __init__(self) -> None:
-        self._counts = [0] * (len(AGE_BUCKETS) + 1)
-        self._total = 0.0
-
-    def observe(self, age: float, records: int) -> None:
-        """Count records answered at an age; ages below 0, of a clock that is behind, count as 0."""
-        age = max(0.0, age)
-        self._counts[bisect.bisect_left(AGE_BUCKETS, age)] += records
-        self._total += age * records
-
-    def counts(self) -> tuple[list[tuple[str, float]], float]:
-        """Records up to each age, the last of which is infinite, and the sum of all ages."""
-        bounds = [*(repr(bound) for bound in AGE_BUCKETS), "+Inf"]
-        reached = itertools.accumulate(self._counts)
-        return list(zip(bounds, map(float, reached), strict=True)), self._total
 
 
 class Arrivals:
