@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from commands import call, start, succeed, wait_for
+from commands import call, fail, start, succeed, wait_for
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from receiver import Handler, Webhook
@@ -333,6 +333,54 @@ def test_a_run_that_is_killed_again_and_again_tells_each_change_once(
 
 def _size(path: Path) -> int:
     return path.stat().st_size if path.exists() else 0
+
+
+def test_the_flag_tells_of_watched_stories_alone(tmp_path: Path) -> None:
+    write_news(tmp_path / "in.jsonl", 1000)
+    configure(tmp_path, "http://127.0.0.1:9/", "wire.jsonl")
+    run = (
+        "consume",
+        "--file",
+        "in.jsonl",
+        "--output",
+        "out",
+        "--state",
+        "st",
+        "--alert",
+        "file:watched.jsonl",
+    )
+    (story, _), (other, _) = Counter(_stories_of(tmp_path, run)).most_common(2)
+    wanted = [
+        each
+        for line in (tmp_path / "wire.jsonl").read_text().splitlines()
+        if {story, other} & {(each := json.loads(line))["story"], each["other"]}
+    ]
+    for path in ("watched.jsonl", "wire.jsonl"):
+        (tmp_path / path).unlink()
+    watched = ("--watch-story", str(story), "--watch-story", str(other))
+    succeed(tmp_path, *run[:-4], "--state", "again", *run[-2:], *watched, "--overwrite")
+    assert [json.loads(line) for line in (tmp_path / "watched.jsonl").read_text().splitlines()] == wanted
+
+
+def _stories_of(folder: Path, run: tuple[str, ...]) -> list[int]:
+    """The stories that corrections were about."""
+    assert call(folder, *run).returncode == 0
+    lines = map(json.loads, (folder / "wire.jsonl").read_text().splitlines())
+    return [label for each in lines for label in (each["story"], each["other"])]
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (("--watch-story", "3"), "--watch-story needs --alert URL"),
+        (("--alert", "file:x", "--watch-story", "-3"), "a whole number of at least 0"),
+        (("--alert", "file:x", "--watch-story", "storm"), "a whole number of at least 0"),
+    ],
+)
+def test_a_story_that_cannot_be_watched_is_refused(tmp_path: Path, given: tuple[str, ...], said: str) -> None:
+    (tmp_path / "in.jsonl").write_text('{"text": "storm"}\n')
+    code, message = fail(tmp_path, "consume", "--file", "in.jsonl", "--state", "st", *given)
+    assert (code in (64, 78), said in message) == (True, True)
 
 
 def test_the_flag_takes_a_file_and_an_erased_record_leaves_it(tmp_path: Path) -> None:

@@ -369,7 +369,7 @@ def _flags_of(each: Option, *, hidden: bool) -> list[inspect.Parameter]:
     required = each.default is msgspec.NODEFAULT
     kind, bounds = _plain(each.type)
     switch = kind is bool
-    if each.setting and not switch:
+    if each.repeated or (each.setting and not switch):
         kind, bounds = list[str] if each.repeated else str, {}
     valued = each.setting and not switch
     about = typer.Option(

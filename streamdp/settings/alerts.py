@@ -103,6 +103,16 @@ class Alerting(msgspec.Struct, frozen=True, kw_only=True):
             common=True,
         ),
     ] = None
+    watch_story: Annotated[
+        tuple[Annotated[int, Meta(ge=0)], ...],
+        option("page")(
+            "label of a story: --alert tells of records that leave it or come into it, and of nothing else",
+            metavar="N",
+            repeated=True,
+            allowed="a label, a whole number of at least 0, once for each story",
+            when={"alert": "--watch-story needs --alert URL, or file:PATH: where corrections are sent"},
+        ),
+    ] = ()
     tables: tuple[Alert, ...] = ()
     """Those of the settings file. They are no option: they have no flag."""
 
@@ -113,7 +123,10 @@ class Alerting(msgspec.Struct, frozen=True, kw_only=True):
             return self.tables
         if any(each.name == "alert" for each in self.tables):
             raise ConfigError("an alert of the settings file is called alert, as that of --alert: rename it")
-        return (Alert(name="alert", url=checked_url(self.alert, "--alert")), *self.tables)
+        watched: dict[str, Any] = (
+            {"on": ("revised",), "stories": self.watch_story} if self.watch_story else {}
+        )
+        return (Alert(name="alert", url=checked_url(self.alert, "--alert"), **watched), *self.tables)
 
 
 def alerts_of(tables: object, file: str) -> tuple[Alert, ...]:

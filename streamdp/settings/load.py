@@ -241,7 +241,7 @@ def _value(value: Any, field: Option, place: str, *, strict: bool = False) -> An
     Other numbers may be strings anywhere, as Python writes them: TOML itself has no ``.7``.
     """
     wanted = value
-    if isinstance(wanted, str) and field.setting:
+    if isinstance(wanted, str) and (field.setting or field.repeated):
         wanted = wanted.strip()
         if field.default is None and wanted == AUTO:
             return None
