@@ -1,9 +1,10 @@
-"""A source and a sink from a package that is installed: named by the scheme of an address, exactly once."""
+"""A source and a sink of a package that is installed: named by the scheme of an address, exactly once."""
 
 from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import sqlite3
 import subprocess
@@ -14,32 +15,21 @@ from pathlib import Path
 import pytest
 from commands import command, environment
 from feeds import texts
-from pages import blocks
-
-SLOW = """
-
-class SlowShelf(ShelfSource):
-    def read(self, max_records, timeout):
-        time.sleep(0.02)
-        return super().read(min(max_records, 10), timeout)
-
-
-class Neither:
-    def __init__(self, request):
-        if "bad" in request.address:
-            raise ValueError("no shelf is called so")
-"""
 
 ENTRIES = """
 [streamdp.sources]
 shelf = shelves:SlowShelf
 nothing = shelves:Neither
 gone = shelves_that_are_gone:Source
+later = shelves:later
+typo = shelves:Shelv
 
 [streamdp.sinks]
 shelf = shelves:ShelfSink
 nothing = shelves:Neither
 """
+
+NEEDED = "Requires-Dist: numpy>=1\nRequires-Dist: lacking-one>=2\nRequires-Dist: other; extra == 'more'\n"
 
 
 @pytest.fixture
@@ -48,9 +38,8 @@ def installed(tmp_path: Path) -> dict[str, str]:
     site = tmp_path / "site"
     about = site / "shelves-1.0.dist-info"
     about.mkdir(parents=True)
-    (package,) = (each.text for each in blocks("docs/connectors.md") if each.language == "python")
-    (site / "shelves.py").write_text(package + SLOW)
-    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: shelves\nVersion: 1.0\n")
+    shutil.copy(Path(__file__).with_name("shelves.py"), site)
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: shelves\nVersion: 1.0\n" + NEEDED)
     (about / "entry_points.txt").write_text(ENTRIES)
     entries = [{"id": i, "time": float(i), "text": record.value} for i, record in enumerate(texts(400, 5))]
     (tmp_path / "news").write_text(json.dumps(entries))
@@ -116,10 +105,23 @@ def test_a_table_has_the_columns_of_its_positions(tmp_path: Path, installed: dic
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [
-        (["shelv:///news"], 64, "no source for shelv:// (there are gone://, nothing://, shelf://, did you"),
+        (
+            ["shelv:///news"],
+            64,
+            "no source for shelv:// (there are gone://, later://, nothing://, shelf://, typo://, did you",
+        ),
         (["file:///news"], 64, "there is no source for file:// (name the file itself)"),
         (["kafka://host/news"], 64, "there is no source for kafka:// (a topic is --topic NAME)"),
-        (["gone:///x"], 78, "gone:///x: the source shelves_that_are_gone:Source does not load: No module"),
+        (["sqs://host/news"], 69, "there is no source for sqs:// (there are gone://, later://, nothing://, "),
+        (
+            ["in.jsonl", "--output", "sqs://x"],
+            69,
+            "install its package with pip, one of examples/",
+        ),
+        (["gone:///x"], 69, "shelves_that_are_gone:Source does not load: No module named 'shelves_that_are_"),
+        (["later:///x"], 69, "later:///x: the source shelves:later does not load: No module named 'lacking_"),
+        (["later:///x"], 69, "': pip install lacking-one\n"),
+        (["typo:///x"], 78, "typo:///x: the source shelves:Shelv does not load: module 'shelves' has no "),
         (["nothing:///bad"], 64, "nothing:///bad: no shelf is called so"),
         (["nothing:///x"], 78, "what shelves:Neither opens is no source: it lacks at_end, read, positions"),
         (["nothing://me:secret@host/x"], 78, "streamdp: nothing://host/x: what"),
@@ -161,7 +163,7 @@ def test_a_state_goes_on_with_what_it_wrote_to(tmp_path: Path, installed: dict[s
     assert not (tmp_path / "answers.jsonl").exists()
 
 
-def test_without_packages_an_address_is_refused(tmp_path: Path) -> None:
+def test_without_packages_it_says_how_to_get_one(tmp_path: Path) -> None:
     env = environment()
     done = subprocess.run(
         [sys.executable, "-m", "streamdp", "consume", "redis://host/news"],
@@ -171,5 +173,8 @@ def test_without_packages_an_address_is_refused(tmp_path: Path) -> None:
         text=True,
         timeout=300,
     )
-    assert done.returncode == 64
-    assert "there is no source for redis:// (no package brings one)" in done.stderr
+    assert done.returncode == 69
+    assert done.stderr == (
+        "streamdp: there is no source for redis:// (no package brings one): install its package with pip, "
+        "one of examples/ of streamdp or another's, or write it: docs/connectors.md\n"
+    )

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from functools import cache
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import Distribution, EntryPoint, PackageNotFoundError, distribution, entry_points
 from typing import Any
 
 from streamdp_connectors.protocol import Sink, SinkRequest, Source, SourceRequest
@@ -47,15 +48,20 @@ def _opened(group: str, name: str, request: SourceRequest | SinkRequest, contrac
     if scheme_of(request.address) is None:
         return found[name].load()(request)
     if name not in found or name in _OWN[group]:
-        raise ConfigError(f"there is no {what} for {name}:// ({_others(name, group)})", Exit.USAGE)
+        raise _missing(what, name, group)
     where, place = without_password(request.address), found[name].value
+    made: Any = None
     try:
         made = found[name].load()
-    except (ImportError, AttributeError) as error:
-        raise ConfigError(f"{where}: the {what} {place} does not load: {error}") from None
-    try:
         opened = made(request)
-    except (ImportError, ValueError, OSError) as error:
+    except ModuleNotFoundError as error:
+        wrong = f"the {what} {place} does not load: {error}: {_how_to_mend(found[name].dist)}"
+        raise ConfigError(f"{where}: {wrong}", Exit.UNAVAILABLE) from None
+    except (ImportError, AttributeError, ValueError, OSError) as error:
+        if made is None:
+            raise ConfigError(f"{where}: the {what} {place} does not load: {error}") from None
+        if isinstance(error, AttributeError):  # a defect of the package
+            raise
         raise ConfigError(f"{where}: {error}", Exit.USAGE) from None
     if not isinstance(opened, contract):
         lacking = [each for each in _members(contract) if not hasattr(opened, each)]
@@ -63,14 +69,35 @@ def _opened(group: str, name: str, request: SourceRequest | SinkRequest, contrac
     return opened
 
 
-def _others(scheme: str, group: str) -> str:
-    """What there is instead of a scheme."""
+def _missing(what: str, scheme: str, group: str) -> ConfigError:
+    """Why an address of a scheme is refused that no installed package has, and what to do."""
+    none = f"there is no {what} for {scheme}://"
     if scheme in ("file", "kafka"):
         topic = "--topic NAME" if group == SOURCES else "--output-topic NAME"
-        return "name the file itself" if scheme == "file" else f"a topic is {topic}"
+        instead = "name the file itself" if scheme == "file" else f"a topic is {topic}"
+        return ConfigError(f"{none} ({instead})", Exit.USAGE)
     others = sorted({*_found(group)} - {*_OWN[group]})
     here = ", ".join(f"{name}://" for name in others)
-    return f"there are {here}{nearest(scheme, others)}" if others else "no package brings one"
+    if guess := nearest(scheme, others):
+        return ConfigError(f"{none} (there are {here}{guess})", Exit.USAGE)
+    installed = f"there are {here}" if others else "no package brings one"
+    how = "install its package with pip, one of examples/ of streamdp or another's, or write it"
+    return ConfigError(f"{none} ({installed}): {how}: docs/connectors.md", Exit.UNAVAILABLE)
+
+
+def _how_to_mend(package: Distribution | None) -> str:
+    """How what a package imports is installed."""
+    assert package is not None  # only our own entries have none
+    names = [found[0] for each in package.requires or () if (found := re.match(r"[\w.-]+(?!.*;)", each))]
+    missing = [name for name in names if not _is_installed(name)]
+    return f"pip install {' '.join(missing)}" if missing else f"install {package.name} again"
+
+
+def _is_installed(name: str) -> bool:
+    try:
+        return distribution(name) is not None
+    except PackageNotFoundError:
+        return False
 
 
 def _members(contract: Any) -> list[str]:
