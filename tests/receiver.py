@@ -9,6 +9,8 @@ from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
+from streamdp.alerts.outbox import Counts, Outbox
+
 Behaviour = Callable[["Handler"], None]
 
 
@@ -100,3 +102,8 @@ def hang(handler: Handler) -> None:
     except OSError:
         time.sleep(0)
     handler.close_connection = True
+
+
+def counts(box: Outbox) -> Counts:
+    """What has become of the alert called ops."""
+    return box.counts()["ops"]

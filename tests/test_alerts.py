@@ -218,7 +218,7 @@ def test_a_level_that_is_not_kept_cannot_be_chosen() -> None:
 
 
 def test_a_batch_without_events_costs_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rules, "_answers_to", None)
+    monkeypatch.setattr(rules, "answer_rows", None)
     assert AlertRules([Alert(name="a", url="http://h")], Settings()).of_answers(Answers([], [], [])) == []  # type: ignore[arg-type]
 
 
@@ -266,8 +266,8 @@ def test_a_receiver_that_hangs_stops_nothing(tmp_path: Path) -> None:
         succeed(tmp_path, "consume", "--file", "in.jsonl", "--output", "out", "--state", "st")
         assert other.keys
         assert hook.server.attempts
-    waiting = Outbox(tmp_path / "st", ["stuck", "well"]).waiting()
-    assert waiting["stuck"] > waiting["well"] == 0
+    counts = Outbox(tmp_path / "st", ["stuck", "well"]).counts()
+    assert counts["stuck"].waiting > counts["well"].waiting == 0
 
 
 @pytest.mark.usefixtures("patient")

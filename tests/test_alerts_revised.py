@@ -12,10 +12,10 @@ import pytest
 from commands import call, fail, start, succeed, wait_for
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from receiver import Handler, Webhook
+from receiver import Handler, Webhook, counts
 
 from streamdp.alerts.changes import RECORDS
-from streamdp.alerts.forms import as_slack, link_of, sentence
+from streamdp.alerts.forms import body_of, sentence
 from streamdp.alerts.outbox import MovedRecord, Notification, Outbox
 from streamdp.alerts.rules import AlertRules
 from streamdp.alerts.send import FileReceiver, Sender, receiver_of
@@ -212,7 +212,7 @@ def test_a_sentence_says_what_was_published_and_what_was_promised() -> None:
 
 
 def test_a_chat_reads_some_of_the_records() -> None:
-    lines = json.loads(as_slack("ops", [moved(1, 30)], link_of(None)))["text"].splitlines()
+    lines = json.loads(body_of("slack", "ops", [moved(1, 30)], None, 9.0))["text"].splitlines()
     assert lines[2] == "• record n0: storm 0: publisher &lt;Wire&gt;"
     assert lines[-1] == "• and 25 more"
     assert len(lines) == 8
@@ -249,7 +249,7 @@ def test_what_a_crash_left_in_a_file_is_there_once(tmp_path: Path, cut: int) -> 
     box = Outbox(tmp_path, ["ops"])
     box.add(waiting)
     sender = Sender(file_of(tmp_path), box)
-    wait_for(lambda: box.waiting() == {"ops": 0})
+    wait_for(lambda: counts(box).waiting == 0)
     sender.end()
     assert (tmp_path / "wire.jsonl").read_bytes() == whole
 
@@ -267,10 +267,10 @@ def test_a_file_that_cannot_be_written_is_said_and_tried_again(
     box = Outbox(tmp_path, ["ops"])
     box.add([moved(1, 1)])
     sender = Sender(file_of(tmp_path), box)
-    wait_for(lambda: sender.counts.failures >= 1)
+    wait_for(lambda: counts(box).failures >= 1)
     sender.end()
     assert "alert ops: not delivered: Is a directory; it is tried again" in caplog.text
-    assert box.waiting() == {"ops": 1}
+    assert counts(box).waiting == 1
 
 
 # ---------------------------------------------------------------- runs

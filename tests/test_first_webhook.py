@@ -16,7 +16,7 @@ from commands import environment
 from pages import blocks, same, sessions
 from ports import free_port
 
-from streamdp.alerts.forms import as_json, as_lines, link_of
+from streamdp.alerts.forms import as_lines, body_of
 from streamdp.alerts.outbox import Done, Notification
 from streamdp.settings.alerts import Alert, What, alerts_of
 
@@ -85,12 +85,11 @@ def test_the_tables_of_the_page_are_read() -> None:
 def test_the_message_of_the_page_is_what_is_sent() -> None:
     block, line = [block for block in blocks("docs/alerts.md") if block.language == "json"]
     changed = msgspec.json.decode(line.text.replace("{", '{"alert":"wire","at":0.0,', 1), type=Notification)
-    assert as_lines([changed], link_of(None)).decode() == line.text
+    assert as_lines([changed], None).decode() == line.text
     (event,) = json.loads(block.text)["events"]
     told = {name: value for name, value in event.items() if name in Notification.__struct_fields__}
-    sent = as_json(
-        "new-errors", [Notification(alert="new-errors", **told)], link_of("http://streamdp.example:8080/")
-    )
+    told = Notification(alert="new-errors", **told)
+    sent = body_of("json", "new-errors", [told], "http://streamdp.example:8080/", 0.0)
     assert sent.decode() == block.text.rstrip()
 
 

@@ -8,16 +8,17 @@ nothing of its receiver: no address and no token.
 from __future__ import annotations
 
 import contextlib
+import itertools
 import logging
 import os
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import msgspec
-from msgspec import Meta
+from msgspec.structs import replace
 
 from streamdp.safe_files import open_regular, written_anew
 
@@ -111,14 +112,16 @@ class Done(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Their records are others now: they are told again when they come again."""
 
 
-class _Line(msgspec.Struct, frozen=True):
-    """Which of the two a line is."""
-
-    alert: str
-    key: Annotated[str, Meta(min_length=1)] | None = None
-
-
 _encode_lines = msgspec.json.Encoder().encode_lines
+
+
+class Counts(msgspec.Struct):
+    """What has become of an alert's notifications in this process, and how many wait now."""
+
+    delivered: int = 0
+    failures: int = 0
+    dropped: int = 0
+    waiting: int = 0
 
 
 class Waiting:
@@ -127,7 +130,7 @@ class Waiting:
     def __init__(self) -> None:
         self.queue: deque[Notification] = deque()
         self.known: dict[str, None] = {}
-        self.dropped = 0
+        self.counts = Counts()
 
     def add(self, one: Notification) -> bool:
         """Take one in; False where its key is known."""
@@ -144,8 +147,7 @@ class Waiting:
             self.queue.popleft()
         if gone & {one.key for one in self.queue}:
             self.queue = deque(one for one in self.queue if one.key not in gone)
-        for key in keys:
-            self.known[key] = None
+        self.known |= dict.fromkeys(keys)
         while len(self.known) > KNOWN + len(self.queue):
             del self.known[next(iter(self.known))]
 
@@ -170,10 +172,8 @@ class Outbox:
         self._lines, self._failing = 0, False
         with self.changed:
             for name, waiting in self._read().items():
-                if name in self._by:
+                if name in self._by or waiting.queue:  # of one that nobody is told the table may come back
                     self._by[name] = waiting
-                elif waiting.queue:
-                    self._by[name] = waiting  # nobody is told: the table may come back
             self._write_anew()
 
     # ---------------------------------------------------------------- what waits
@@ -194,23 +194,23 @@ class Outbox:
 
     def _give_up(self, name: str, keys: Sequence[str], why: str) -> Done:
         waiting = self._by[name]
-        if not waiting.dropped or why != f"{MOST:,} others wait":
+        if not waiting.counts.dropped or why != f"{MOST:,} others wait":
             _log.warning("alert %s: the oldest are given up: %s", name, why)
-        waiting.dropped += len(keys)
+        waiting.counts.dropped += len(keys)
         waiting.settle(keys)
         return Done(alert=name, dropped=list(keys))
 
     def next(self, name: str, most: int) -> list[Notification]:
         """What waits longest for an alert, so many at most."""
         with self.changed:
-            queue = self._by[name].queue
-            return [queue[i] for i in range(min(most, len(queue)))]
+            return [*itertools.islice(self._by[name].queue, most)]
 
     def delivered(self, name: str, told: Sequence[Notification]) -> None:
         """These have arrived."""
         with self.changed:
             keys = [one.key for one in told]
             self._by[name].settle(keys)
+            self._by[name].counts.delivered += len(keys)
             self._append([Done(alert=name, delivered=keys)])
             self.changed.notify_all()
 
@@ -230,15 +230,15 @@ class Outbox:
                 if later:
                     self._append([Done(alert=name, forgotten=later)])
 
-    def waiting(self) -> dict[str, int]:
-        """How many wait, by alert."""
+    def failed(self, name: str) -> None:
+        """A message has not arrived."""
         with self.changed:
-            return {name: len(each.queue) for name, each in self._by.items()}
+            self._by[name].counts.failures += 1
 
-    def dropped(self) -> dict[str, int]:
-        """How many this process has given up, by alert."""
+    def counts(self) -> dict[str, Counts]:
+        """What has become of notifications, by alert."""
         with self.changed:
-            return {name: each.dropped for name, each in self._by.items()}
+            return {name: replace(each.counts, waiting=len(each.queue)) for name, each in self._by.items()}
 
     # ---------------------------------------------------------------- the file
 
@@ -315,12 +315,14 @@ class Outbox:
         return found
 
     def _take(self, line: bytes, found: dict[str, Waiting]) -> None:
-        kind = msgspec.json.decode(line, type=_Line)
-        waiting = found.setdefault(kind.alert, Waiting())
-        if kind.key is not None:
-            waiting.add(msgspec.json.decode(line, type=Notification))
+        try:
+            one = msgspec.json.decode(line, type=Notification)
+        except msgspec.ValidationError:
+            done = msgspec.json.decode(line, type=Done)
+        else:
+            found.setdefault(one.alert, Waiting()).add(one)
             return
-        done = msgspec.json.decode(line, type=Done)
+        waiting = found.setdefault(done.alert, Waiting())
         waiting.settle([*done.delivered, *done.dropped])
         for key in done.forgotten:
             waiting.known.pop(key, None)

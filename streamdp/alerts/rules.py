@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 
 import msgspec
 import numpy as np
@@ -13,7 +13,7 @@ from streamdp.alerts.changes import Changes, Texts
 from streamdp.alerts.outbox import Notification
 from streamdp.engine import Engine
 from streamdp.errors import ConfigError
-from streamdp.records import Answers, Assignment, Event, Lines
+from streamdp.records import KEPT, Answers, Event, Lines
 from streamdp.records.answer_rows import answer_rows
 from streamdp.settings import Settings
 from streamdp.settings.alerts import Alert
@@ -57,8 +57,6 @@ class AlertRules:
         """Go on from where an engine is: what there is already is not told."""
         self._changes.begin(engine)
 
-    # ---------------------------------------------------------------- answers
-
     def of_answers(
         self, answers: Answers, muted: Collection[int] = (), texts: Texts = lambda _: {}
     ) -> list[Notification]:
@@ -75,43 +73,52 @@ class AlertRules:
         before, self._before = self._before, answers.lines if answers.lines else self._before
         if not wanted:
             return []
-        causes = {event.seq for event in wanted}
-        stories = {event.cluster for event in wanted} if self._with_level else set[int]()
-        records = dict[int, Assignment]()
-        found = [*_answers_to(answers.lines, causes, stories)]
-        if causes - {answer.seq for answer in found}:  # the last of the batch before, when the stream ends
-            found += _answers_to(before, causes, ())
-        for answer in found:
-            records.setdefault(answer.seq, answer)
-            if isinstance(answer.keep, dict) and isinstance(level := answer.keep.get("level"), str):
-                self._levels[answer.cluster] = short(level, LONGEST)
-        while len(self._levels) > LEVELS:
-            del self._levels[next(iter(self._levels))]
+        causes = [event.seq for event in wanted]
+        stories = [event.cluster for event in wanted] if self._with_level else []
+        records = dict[int, str | int | None]()
+        for lines, labels in (
+            (before, []),
+            (answers.lines, stories),
+        ):  # one may be the last of the batch before
+            self._learn(lines, causes, labels, records)
         return [told for event in wanted for told in self._of_event(event, records.get(event.seq))]
 
-    def _of_event(self, event: Event, record: Assignment | None) -> Iterator[Notification]:
+    def _learn(
+        self, lines: Lines, seqs: Sequence[int], stories: Sequence[int], records: dict[int, str | int | None]
+    ) -> None:
+        """The ids of records of these numbers, and levels of their stories and of these."""
+        found = answer_rows(lines)
+        found = found[np.isin(found.rows["seq"], seqs) | np.isin(found.rows["label"], stories)]
+        records.update(zip(found.rows["seq"].tolist(), found.ids(), strict=True))
+        for label, kept in zip(found.rows["label"].tolist(), found.written(KEPT), strict=True):
+            level = msgspec.json.decode(kept).get("level") if kept else None
+            if isinstance(level, str):
+                self._levels[label] = short(level, LONGEST)
+        while len(self._levels) > LEVELS:
+            del self._levels[next(iter(self._levels))]
+
+    def _of_event(self, event: Event, record: str | int | None) -> Iterator[Notification]:
         template = event.template if isinstance(event.template, str) else None
         title = event.title if isinstance(event.title, str) else None
+        words = [word for word, _ in event.words or ()]
         told = Notification(
             alert="",
             key=f"{event.event}:{event.cluster}@{event.seq}",
             event=event.event,
             at=self._clock(),
             story=event.cluster,
-            title=short(
-                title or template or " ".join(word for word, _ in (event.words or ())[:WORDS]), LONGEST
-            ),
+            title=short(title or template or " ".join(words[:WORDS]), LONGEST),
             template=template is not None,
             other=event.other,
             size=event.size,
             time=event.time,
             seq=event.seq,
-            record=None if record is None else record.id,
+            record=record,
             lines=event.lines if isinstance(event.lines, int) else None,
             usual=event.usual if isinstance(event.usual, float) else None,
             level=self._levels.get(event.cluster),
         )
-        yield from self._to_all(told, [word for word, _ in event.words or ()])
+        return self._to_all(told, words)
 
     def _to_all(self, told: Notification, words: Sequence[str]) -> Iterator[Notification]:
         for alert in self._alerts:
@@ -120,8 +127,6 @@ class AlertRules:
 
     def _means(self, alert: Alert, told: Notification, words: Sequence[str]) -> bool:
         """Whether an alert is about this story. What is not known of a story leaves none out."""
-        if told.story is None:
-            return True
         if told.event == REVISED and (told.size or 0) < alert.least:
             return False
         if alert.stories and told.story not in alert.stories and told.other not in alert.stories:
@@ -133,13 +138,3 @@ class AlertRules:
         if pattern is not None and not (told.template and pattern.search(told.title)):
             return False
         return not alert.level or told.level is None or told.level in alert.level
-
-
-def _answers_to(lines: Lines, seqs: Collection[int], stories: Collection[int]) -> Iterable[Assignment]:
-    """The answers to records of these numbers, or of these stories."""
-    found = answer_rows(lines)
-    wanted = np.isin(found.rows["seq"], [*seqs]) | np.isin(found.rows["label"], [*stories])
-    return _answers(b"[" + b",".join(found[wanted].lines().splitlines()) + b"]") if wanted.any() else ()
-
-
-_answers = msgspec.json.Decoder(list[Assignment]).decode

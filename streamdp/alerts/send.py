@@ -14,11 +14,10 @@ import ssl
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from streamdp._version import __version__
-from streamdp.alerts.forms import Link, as_lines, body_of, link_of, path_of
+from streamdp.alerts.forms import as_lines, body_of, path_of
 from streamdp.alerts.outbox import MOST, Notification, Outbox, write_whole
 from streamdp.errors import ConfigError
 from streamdp.safe_files import open_regular, warn_of_readers
@@ -64,13 +63,12 @@ class Receiver:
 
     def __init__(self, alert: Alert, link: str | None = None) -> None:
         self.name, self.form, self.every = alert.name, alert.format, alert.every
-        self._link: Link = link_of(alert.link or link)
-        place = f"alert {alert.name}"
+        self._page = alert.link or link
         parts = urlsplit(_address(alert))
         self._secure, self._host = parts.scheme == "https", parts.hostname or ""
         self._port = parts.port or (443 if self._secure else 80)
         self._path = path_of(alert.format, parts.path) + (f"?{parts.query}" if parts.query else "")
-        token = _secret(alert.token_file, alert.token_env, f"{place}: token")
+        token = _secret(alert.token_file, alert.token_env, f"alert {alert.name}: token")
         self._headers = {
             "Content-Type": "application/json",
             "User-Agent": f"streamdp/{__version__}",
@@ -85,13 +83,9 @@ class Receiver:
 
     def send(self, told: Sequence[Notification]) -> None:
         """Send a message. Raises SendError unless it was taken: redirections are not followed."""
-        body = body_of(self.form, self.name, told, self._link, time.time())
-        connection: http.client.HTTPConnection
-        if self._secure:
-            context = ssl.create_default_context()
-            connection = http.client.HTTPSConnection(self._host, self._port, timeout=SILENT, context=context)
-        else:
-            connection = http.client.HTTPConnection(self._host, self._port, timeout=SILENT)
+        body = body_of(self.form, self.name, told, self._page, time.time())
+        kind = http.client.HTTPSConnection if self._secure else http.client.HTTPConnection
+        connection = kind(self._host, self._port, timeout=SILENT)
         try:
             connection.connect()
             with _limited(connection.sock) as cut:
@@ -119,8 +113,7 @@ class FileReceiver:
     every = 0.0
 
     def __init__(self, alert: Alert, path: str, link: str | None = None) -> None:
-        self.name, self._path = alert.name, path
-        self._link: Link = link_of(alert.link or link)
+        self.name, self._path, self._page = alert.name, path, alert.link or link
 
     def has(self, waiting: Sequence[Notification]) -> list[Notification]:
         """What of this was appended before a crash could be noted; half a line of it is cut off."""
@@ -129,7 +122,7 @@ class FileReceiver:
                 begin = max(os.fstat(file.fileno()).st_size - TAIL, 0)
                 file.seek(begin)
                 *whole, half = file.read().split(b"\n")
-                lines = [as_lines([one], self._link)[:-1] for one in waiting]
+                lines = [as_lines([one], self._page)[:-1] for one in waiting]
                 if half and any(line.startswith(half) for line in lines):
                     file.truncate(begin + sum(len(line) + 1 for line in whole))
         except OSError:
@@ -142,7 +135,7 @@ class FileReceiver:
         try:
             file = open_regular(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, follow=True)
             try:
-                write_whole(file, as_lines(told, self._link))
+                write_whole(file, as_lines(told, self._page))
                 os.fsync(file)
             finally:
                 os.close(file)
@@ -162,19 +155,11 @@ def _address(alert: Alert) -> str:
     return checked_url(url or "", f"{place}: the address")
 
 
-class Counts(NamedTuple):
-    """What became of the messages of an alert."""
-
-    delivered: int = 0
-    failures: int = 0
-
-
 class Sender:
     """The thread of one alert."""
 
     def __init__(self, receiver: Receiver | FileReceiver, outbox: Outbox) -> None:
-        self.name, self.counts = receiver.name, Counts()
-        self._receiver, self._outbox = receiver, outbox
+        self.name, self._receiver, self._outbox = receiver.name, receiver, outbox
         if isinstance(receiver, FileReceiver) and (there := receiver.has(outbox.next(self.name, MOST))):
             outbox.delivered(self.name, there)
         self._most, self._refusals, self._wait = TOGETHER, 0, 0.0
@@ -202,22 +187,20 @@ class Sender:
                 self._receiver.send(told)
             except SendError as error:
                 self._failed(told, error)
-                continue
             except Exception as error:  # a defect must not end the alerts
                 self._failed(told, SendError(type(error).__name__))
-                continue
-            self._arrived(told)
-            self._ends.wait(self._receiver.every)
+            else:
+                self._arrived(told)
+                self._ends.wait(self._receiver.every)
 
     def _arrived(self, told: Sequence[Notification]) -> None:
         self._outbox.delivered(self.name, told)
         if self.failing:
             _log.warning("alert %s: the receiver takes messages again", self.name)
-        self.counts = Counts(self.counts.delivered + len(told), self.counts.failures)
         self.failing, self._wait, self._most, self._refusals = False, 0.0, TOGETHER, 0
 
     def _failed(self, told: Sequence[Notification], error: SendError) -> None:
-        self.counts = Counts(self.counts.delivered, self.counts.failures + 1)
+        self._outbox.failed(self.name)
         if not self.failing:
             _log.warning("alert %s: not delivered: %s; it is tried again", self.name, error)
         self.failing = True

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 
 from streamdp_connectors.store.sink import StoreSink
 
-from streamdp.alerts.outbox import Outbox
+from streamdp.alerts.outbox import Counts, Outbox
 from streamdp.alerts.rules import AlertRules
 from streamdp.alerts.send import Sender, receiver_of
 from streamdp.cli.config import automatic
@@ -24,9 +24,6 @@ from streamdp.state.snapshot import SnapshotError, StateFolder
 
 LAST = 5.0
 """Seconds that an end waits for what is under way to receivers that answer."""
-
-COUNTED = ("alerts_delivered", "alert_failures", "alerts_dropped", "alerts_waiting")
-"""What is counted of each alert."""
 
 
 class Alarm(RunObserver):
@@ -46,8 +43,8 @@ class Alarm(RunObserver):
         self._store: StoreSink | None = None
         self._engine: Engine | None = None
         if metrics is not None and alerts:
-            for at, name in enumerate(COUNTED):
-                metrics.set(name, functools.partial(self._counted, at))
+            for name in ("alerts_delivered", "alert_failures", "alerts_dropped", "alerts_waiting"):
+                metrics.set(name, functools.partial(self._counted, name.partition("_")[2]))
 
     def opened(self, store: StoreSink | None, state: str | None, give: Give | None) -> None:
         """What records say is known to the store."""
@@ -97,31 +94,22 @@ class Alarm(RunObserver):
         outbox, self._outbox = self._outbox, None
         if outbox is None:
             return
-        names = [alert.name for alert in self._alerts]
         end = time.monotonic() + LAST
         with outbox.changed:
-            while self._under_way(outbox, names) and (left := end - time.monotonic()) > 0:
+            while self._under_way(outbox.counts()) and (left := end - time.monotonic()) > 0:
                 outbox.changed.wait(min(left, 0.1))
         for sender in self._senders:
             sender.end()
-        for name in names:
-            if waits := outbox.waiting()[name]:
-                warn(f"alert {name}: {waits:,} wait in {outbox.path}: the next run delivers them")
+        for sender in self._senders:
+            if waits := outbox.counts()[sender.name].waiting:
+                warn(f"alert {sender.name}: {waits:,} wait in {outbox.path}: the next run delivers them")
 
-    def _under_way(self, outbox: Outbox, names: Sequence[str]) -> bool:
-        waiting = outbox.waiting()
-        return any(
-            waiting[name] and not sender.failing for name, sender in zip(names, self._senders, strict=True)
-        )
+    def _under_way(self, counts: Mapping[str, Counts]) -> bool:
+        return any(counts[each.name].waiting and not each.failing for each in self._senders)
 
-    def _counted(self, at: int) -> dict[tuple[str, ...], int]:
-        outbox = self._outbox
-        waiting, dropped = ({}, {}) if outbox is None else (outbox.waiting(), outbox.dropped())
-        return {
-            (name,): (*sender.counts, dropped.get(name, 0), waiting.get(name, 0))[at]
-            for sender in self._senders
-            if (name := sender.name)
-        }
+    def _counted(self, what: str) -> dict[tuple[str, ...], int]:
+        counts = {} if self._outbox is None else self._outbox.counts()
+        return {(sender.name,): getattr(counts[sender.name], what) for sender in self._senders if counts}
 
 
 def watches(
