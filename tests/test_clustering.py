@@ -7,6 +7,7 @@ import warnings
 from collections import Counter
 from typing import Any
 
+import duckdb
 import msgspec
 import numpy as np
 import pandas as pd
@@ -285,8 +286,12 @@ def test_answers_and_stories_are_tables_of_arrow() -> None:
     for found in (stories, stories.themed(3), stories.themed(3).united(), stories[:0]):
         assert pa.table(found).to_pylist() == found.rows()
         assert pl.DataFrame(found).to_dicts() == found.rows()
+        assert duckdb.sql("select * from found").to_arrow_table().to_pylist() == found.rows()
     fitted = streamdp.fit(["storm coast", "coast storm", "late goal"])
     assert pa.table(fitted)["cluster"].to_pylist() == fitted.labels.tolist()
+    assert duckdb.sql("select cluster from fitted").fetchall() == [(label,) for label in fitted.labels]
+    one_each = "select cluster, count(*) from answers group by all order by all"
+    assert duckdb.sql(one_each).fetchall() == sorted(Counter(row["cluster"] for row in rows).items())
 
 
 def test_stories_are_still_a_list() -> None:
