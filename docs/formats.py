@@ -54,7 +54,7 @@ def json_type(kind: Any) -> str:
         some = " or ".join(json_type(part) for part in parts if part not in ABSENT)
         return some + "?" * (type(None) in parts) + ", or left out" * (msgspec.UnsetType in parts)
     if made is tuple and parts[-1] is not Ellipsis:
-        return f"[{', '.join(map(json_type, parts))}]"
+        return f"({', '.join(map(json_type, parts))})"
     if made in (list, tuple):
         each = json_type(parts[0])
         return f"({each})[]" if " or " in each else f"{each}[]"

@@ -1,18 +1,22 @@
-"""What the site shows that does not stand in ``docs/``: other pages, and the table of settings."""
+"""The site: ``python docs/site.py`` builds it in ``build/site``, ``python docs/site.py serve`` shows it.
+
+Zensical reads ``mkdocs.yml`` and a folder of pages, which is written first: the pages of ``docs/``, those
+that stand elsewhere in the repository, and the table of settings, with links that lead from one to the other.
+"""
 
 from __future__ import annotations
 
 import re
+import runpy
+import shutil
+import sys
 from pathlib import Path
-
-from mkdocs.config.defaults import MkDocsConfig
-from mkdocs.structure.files import File, Files
-from mkdocs.structure.pages import Page
 
 from streamdp.settings.options import grouped
 from streamdp.settings.schema import setting_fields
 
 ROOT = Path(__file__).resolve().parents[1]
+FOLDER = ROOT / "build"
 ELSEWHERE = {
     "README.md": "index.md",
     "README.md#settings": "settings.md",
@@ -23,30 +27,43 @@ ELSEWHERE = {
     "examples/README.md": "examples.md",
     "tests/faults/README.md": "faults.md",
 }
-"""Pages of the repository, and what they are on the site."""
+"""Pages of the repository, and what they are on the site, where ``docs/index.md`` is the first page."""
+
+PLACES = {
+    "docs_dir: docs\n": "docs_dir: pages\n",
+    "site_dir: build/site\n": "site_dir: site\n",
+    "paths: [., connectors]": f"paths: [{ROOT}, {ROOT}/connectors]",
+    "- docs/docstrings.py": f"- {ROOT}/docs/docstrings.py",
+}
+"""Folders that are others where the pages are written to."""
 
 _LINK = re.compile(r"(?<=\]\()(?!\w+:|#)([^)\s#]+)(#[^)\s]*)?(?=\))")
 
 
-def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Add what stands elsewhere, but for the README: ``docs/index.md`` is the first page."""
-    for path, page in ELSEWHERE.items():
-        if files.get_file_from_path(page) is None and page != "settings.md":
-            files.append(File.generated(config, page, content=_moved(path)))
-    files.append(File.generated(config, "settings.md", content=settings_page()))
-    return files
+def write_pages(folder: Path) -> Path:
+    """Write all that the site is made of into a folder; returns its ``mkdocs.yml``."""
+    pages, config = folder / "pages", folder / "mkdocs.yml"
+    shutil.rmtree(pages, ignore_errors=True)
+    shutil.copytree(ROOT / "docs", pages, ignore=shutil.ignore_patterns("*.py", "__pycache__"))
+    for path in pages.rglob("*.md"):
+        source = Path("docs", path.relative_to(pages))
+        path.write_text(_linked(path.read_text("utf-8"), source.parent), "utf-8")
+    for name, page in ELSEWHERE.items():
+        if not (pages / page).exists() and "#" not in name:
+            text = (ROOT / name).read_text("utf-8")
+            (pages / page).write_text(_linked(text, Path(name).parent), "utf-8")
+    (pages / "settings.md").write_text(settings_page(), "utf-8")
+    text = (ROOT / "mkdocs.yml").read_text("utf-8")
+    for here, there in PLACES.items():
+        assert here in text, here
+        text = text.replace(here, there)
+    config.write_text(text, "utf-8")
+    return config
 
 
-def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Links that lead out of ``docs/`` go to the pages of the site."""
-    folder = Path("docs", page.file.src_uri).parent
-    return markdown if page.file.generated_by else _LINK.sub(lambda link: _resolved(link, folder), markdown)
-
-
-def _moved(path: str) -> str:
-    """A page of the repository with its links as they are on the site."""
-    folder = Path(path).parent
-    return _LINK.sub(lambda link: _resolved(link, folder), (ROOT / path).read_text("utf-8"))
+def _linked(text: str, folder: Path) -> str:
+    """A page of a folder of the repository with its links as they are on the site."""
+    return _LINK.sub(lambda link: _resolved(link, folder), text)
 
 
 def _resolved(link: re.Match[str], folder: Path) -> str:
@@ -89,3 +106,10 @@ def _default(value: object) -> str:
             return str(value).lower()
         case _:
             return f"{value:,}" if isinstance(value, int | float) else f"`{value}`"
+
+
+if __name__ == "__main__":
+    FOLDER.mkdir(exist_ok=True)
+    command = sys.argv[1:] or ["build", "--clean", "--strict"]
+    sys.argv = ["zensical", *command, "-f", str(write_pages(FOLDER))]
+    runpy.run_module("zensical", run_name="__main__")
