@@ -71,7 +71,7 @@ def test_fit_finds_the_stories(fitted: Path) -> None:
         assert line["new"] == (line["cluster"] not in seen)
         assert 0.0 < line["probability"] <= 1.0
         seen.add(line["cluster"])
-    for name in ("trace", "sizes", "similarity"):
+    for name in ("trace", "similarity"):
         start = (fitted / f"pic-{name}.png").read_bytes()[:24]
         assert start.startswith(b"\x89PNG")
         assert start[16:] == (1200).to_bytes(4) + (700).to_bytes(4)

@@ -28,18 +28,13 @@ from streamdp.plots import (
     lives_of_clusters,
     lives_of_events,
     names_of,
-    new_clusters,
-    novelty,
     of_fit,
     prominent,
     read_answers,
     read_events,
-    revisions,
     stack,
     streamgraph,
-    sureness,
 )
-from streamdp.plots.curves import by_bin, share
 from streamdp.plots.pages import OF_FIT, OF_STREAM
 from streamdp.plots.stream import _outline, smoothed
 from streamdp.plots.style import filled, look, plain, style, styles_of
@@ -123,16 +118,13 @@ def test_the_highest_revision_counts_wherever_it_stands(tmp_path: Path) -> None:
     answered = read_answers(tmp_path / "out")
     assert answered.seq.tolist() == [0, 1]
     assert answered.cluster.tolist() == [5, 3]
-    assert answered.probability.tolist() == [0.5, 0.9]
-    assert answered.first_probability.tolist() == [0.5, 0.5]
-    assert answered.revision.tolist() == [1, 2]
 
 
 def test_a_table_says_what_the_lines_say(learned: Path, tmp_path: Path) -> None:
     succeed(learned, "consume", "--file", "in.jsonl", "--output", str(tmp_path / "out.csv"))
     lines, table = read_answers(learned / "out"), read_answers(tmp_path / "out.csv")
     for name in Answered.__dataclass_fields__:
-        assert np.array_equal(getattr(lines, name), getattr(table, name), equal_nan=name != "new"), name
+        assert np.array_equal(getattr(lines, name), getattr(table, name), equal_nan=True), name
     whole = (tmp_path / "out.csv").read_bytes()
     (tmp_path / "torn.csv").write_bytes(whole[: whole.rindex(b",")])
     assert len(read_answers(tmp_path / "torn.csv")) >= len(lines) - 1
@@ -185,10 +177,9 @@ def stream(n: int = 600) -> list[Record]:
 
 
 @pytest.mark.parametrize(
-    ("settings", "held_records", "open_records"),
-    [(Settings(), 600, 600), (Settings(retain=400, second_look=0), 400, 0)],
+    ("settings", "held_records"), [(Settings(), 600), (Settings(retain=400, second_look=0), 400)]
 )
-def test_a_state_gives_what_it_remembers(settings: Settings, held_records: int, open_records: int) -> None:
+def test_a_state_gives_what_it_remembers(settings: Settings, held_records: int) -> None:
     engine = Engine(settings, with_events=True)
     lines = engine.advance(stream()).lines
     held, whole = Answered.of_engine(engine), Answered.of(lines)
@@ -196,10 +187,7 @@ def test_a_state_gives_what_it_remembers(settings: Settings, held_records: int, 
     assert held.seq[-1] == 599
     there = np.isin(whole.seq, held.seq)
     assert np.array_equal(held.cluster, whole.cluster[there])
-    known = ~np.isnan(held.novelty)
     assert len(held) == held_records
-    assert known.sum() >= open_records
-    assert np.array_equal(held.novelty[known], whole.novelty[there][known])
     clock = Clock.of(held)
     assert clock.kind == "records"
     lives = lives_of_clusters(engine.clusters(), engine.closed(), clock)
@@ -217,30 +205,9 @@ def test_a_state_of_vectors_that_are_final_at_once(tmp_path: Path) -> None:
     assert (tmp_path / "st-streamgraph.png").exists()
 
 
-def test_curves_sum_up_what_is_in_their_bins(learned: Path) -> None:
-    answered = read_answers(learned / "out")
-    clock = Clock.of(answered)
-    at = clock.values(answered.seq, answered.time)
-    edges = clock.edges(at, 20)
-    low, median = by_bin(at, answered.novelty, edges, (0.1, 0.5))
-    means = share(at, answered.new_probability, edges)
-    for b in range(20):
-        inside = (edges[b] <= at) & ((at < edges[b + 1]) | (b == 19))
-        if not inside.any():
-            assert np.isnan(median[b])
-            continue
-        assert np.isclose(median[b], np.median(answered.novelty[inside]))
-        assert np.isclose(low[b], np.quantile(answered.novelty[inside], 0.1))
-        assert np.isclose(means[b], answered.new_probability[inside].mean())
-    changed = revisions(answered, axes()).get_title("left")
-    assert changed == f"Answers changed later: {(answered.revision > 0).sum():,} of 3,000"
-
-
 @pytest.mark.parametrize("n", [1, 2, 7])
 def test_a_few_records_can_be_drawn(n: int) -> None:
     answered = Answered.of(Engine(Settings()).advance(stream(n)).lines)
-    for draw in (novelty, new_clusters, sureness, revisions):
-        draw(answered, axes()).figure.draw_without_rendering()
     streamgraph(stack(answered), ax=axes()).figure.draw_without_rendering()
     lives = lives_of_answers(answered)
     life_lines(lives, Clock.of(answered), n - 1.0, ax=axes()).figure.draw_without_rendering()
@@ -314,9 +281,7 @@ def test_pictures_of_a_fit() -> None:
     found = fit(stream(60), settings, plan)
     figures = dict(of_fit(found))
     assert sorted(figures) == sorted(OF_FIT)
-    bars = figures["sizes"].axes[0].patches
-    assert [bar.get_width() for bar in bars] == [c.size for c in found.clusters()][:20]
-    names = [text.get_text() for text in figures["sizes"].axes[0].get_yticklabels()]
+    names = [text.get_text() for text in figures["similarity"].axes[0].get_yticklabels()]
     assert names[0].split()[0] in {word for word, _ in found.clusters()[0].words or []}
     joint = figures["trace"].axes[0].lines
     assert [each.get_ydata().tolist() for each in joint] == [trace.log_joint for trace in found.traces]
@@ -344,7 +309,7 @@ def test_refusals(folder: Path) -> None:
 
 
 def test_no_file_is_replaced_unasked(folder: Path) -> None:
-    mine = folder / "out-sureness.png"
+    mine = folder / "out-lives.png"
     mine.write_text("mine")
     assert fail(folder, "plot", "out.jsonl")[0] == 73
     assert [path.name for path in folder.glob("*.png")] == [mine.name]

@@ -329,7 +329,7 @@ def plot(
     ] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="replace existing files")] = False,
 ) -> None:
-    """Draw clusters over time, their lives, how novel records are and how sure the answers."""
+    """Draw clusters over time, and their lives."""
     from streamdp.cli.plot import plot
 
     plot(source, events, state, output, classes, overwrite=overwrite)

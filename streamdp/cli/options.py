@@ -72,7 +72,7 @@ class FitOptions(msgspec.Struct, frozen=True, kw_only=True):
         str | None, _search("D.npy: row i holds the distances of record i from earlier ones")
     ] = None
     plot: Annotated[
-        str | None, _about("draw PREFIX-trace.png, -sizes.png and -similarity.png", metavar="PREFIX")
+        str | None, _about("draw PREFIX-trace.png and PREFIX-similarity.png", metavar="PREFIX")
     ] = None
 
     @property

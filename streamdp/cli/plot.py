@@ -7,8 +7,6 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-import numpy as np
-
 from streamdp.cli.errors import say
 from streamdp.cli.status import counted
 from streamdp.engine import Engine
@@ -113,10 +111,6 @@ def plot(
         place,
         of_stream(answered, _lives(answered, turns, engine), names_of(clusters, turns or ())),
     )
-    if np.isnan(answered.novelty).all():
-        say(
-            f"{source} has no novelty and no probabilities, so those are not drawn: the assignments have them"
-        )
 
 
 def _named_after(source: str) -> str:

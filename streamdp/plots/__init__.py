@@ -3,16 +3,7 @@
 Functions take plain data and, as ``ax``, where to draw; without it they make a figure of their own.
 """
 
-from streamdp.plots.curves import (
-    largest,
-    new_clusters,
-    novelty,
-    revisions,
-    similarity,
-    sizes,
-    sureness,
-    trace,
-)
+from streamdp.plots.curves import similarity, trace
 from streamdp.plots.data import Answered, read_answers, read_events
 from streamdp.plots.lives import Life, life_lines, lives_of_answers, lives_of_clusters, lives_of_events
 from streamdp.plots.pages import names_of, of_fit, of_stream
@@ -24,24 +15,18 @@ __all__ = [
     "Clock",
     "Life",
     "Stack",
-    "largest",
     "life_lines",
     "lives_of_answers",
     "lives_of_clusters",
     "lives_of_events",
     "names_of",
-    "new_clusters",
-    "novelty",
     "of_fit",
     "of_stream",
     "prominent",
     "read_answers",
     "read_events",
-    "revisions",
     "similarity",
-    "sizes",
     "stack",
     "streamgraph",
-    "sureness",
     "trace",
 ]

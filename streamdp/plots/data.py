@@ -37,63 +37,30 @@ class Answered:
         Event time in seconds, nan where there is none.
     cluster
         Newest label; -1 for none.
-    probability
-        Of that label, when it was given; nan where it is not known, as in all that follows.
-    first_probability
-        Of the label that was announced first.
-    new_probability, novelty
-        Of the record, when it came.
-    new
-        Whether it founds its cluster, by its newest answer.
-    revision
-        How often its answer was changed.
     """
 
     seq: Ints
     time: Floats
     cluster: Ints
-    probability: Floats
-    first_probability: Floats
-    new_probability: Floats
-    novelty: Floats
-    new: np.ndarray[Any, np.dtype[np.bool_]]
-    revision: Ints
 
     @classmethod
     def of(cls, lines: Iterable[Assignment | Final | Answer]) -> Answered:
         """Answers in any order; of those with one seq the highest revision is the newest."""
         found = by_record(line for line in lines if not isinstance(line, Final))
-        order = sorted(found)
-        firsts, rows = zip(*(found[seq] for seq in order), strict=True) if order else ((), ())
+        rows = [found[seq][1] for seq in sorted(found)]
+        times = [np.nan if row.time is None else row.time for row in rows]
         return cls(
-            np.array(order, np.int64),
-            _floats(row.time for row in rows),
+            np.array(sorted(found), np.int64),
+            np.array(times, float),
             np.array([row.cluster for row in rows], np.int64),
-            _floats(row.probability for row in rows),
-            _floats(None if first.revision else first.probability for first in firsts),
-            _floats(row.new_probability for row in rows),
-            _floats(row.novelty for row in rows),
-            np.array([row.new for row in rows], bool),
-            np.array([row.revision for row in rows], np.int64),
         )
 
     @classmethod
     def of_labels(cls, labels: ArrayLike, times: ArrayLike | None = None, first: int = 0) -> Answered:
         """Labels alone, of records from number ``first`` on, with their times where they have some."""
         cluster = np.asarray(labels, np.int64)
-        n = len(cluster)
-        nothing = np.full(n, np.nan)
-        return cls(
-            np.arange(first, first + n),
-            nothing if times is None else np.asarray(times, float),
-            cluster,
-            nothing,
-            nothing,
-            nothing,
-            nothing,
-            np.zeros(n, bool),
-            np.zeros(n, np.int64),
-        )
+        known = np.full(len(cluster), np.nan) if times is None else np.asarray(times, float)
+        return cls(np.arange(first, first + len(cluster)), known, cluster)
 
     @classmethod
     def of_engine(cls, engine: Engine) -> Answered:
@@ -115,10 +82,6 @@ class Answered:
 
     def __len__(self) -> int:
         return len(self.seq)
-
-
-def _floats(values: Iterable[float | None]) -> Floats:
-    return np.array([np.nan if value is None else value for value in values], float)
 
 
 def read_answers(path: str | Path) -> Answered:

@@ -20,8 +20,8 @@ from streamdp.records import ClusterSummary, Event
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-OF_STREAM = ("streamgraph", "lives", "novelty", "sureness")
-OF_FIT = ("trace", "sizes", "similarity")
+OF_STREAM = ("streamgraph", "lives")
+OF_FIT = ("trace", "similarity")
 
 MOST_SIMILAR = 2_000
 """Records in a picture of similarities; a larger set is thinned out."""
@@ -33,19 +33,19 @@ def names_of(clusters: Iterable[ClusterSummary], events: Iterable[Event] = ()) -
     return names | {c.cluster: about(c, 4) for c in clusters if c.words}
 
 
-def _figure(rows: int = 1, columns: int = 1, **kwargs: Any) -> tuple[Figure, Any]:
+def _figure(rows: int = 1) -> tuple[Figure, Any]:
     """A figure without pyplot, which would keep it, and open a window where there are some."""
     from matplotlib.figure import Figure
     from matplotlib.layout_engine import ConstrainedLayoutEngine
 
     figure = Figure(figsize=SIZE, dpi=DPI, layout=ConstrainedLayoutEngine(w_pad=0.12, h_pad=0.12))
-    return figure, figure.subplots(rows, columns, **kwargs)
+    return figure, figure.subplots(rows, sharex=True)
 
 
 def of_stream(
     answered: Answered, lives: Sequence[Life], names: Mapping[int, str]
 ) -> Iterator[tuple[str, Figure]]:
-    """Pictures of a stream by their names; those for which the answers carry nothing are left out."""
+    """Pictures of a stream by their names."""
     clock = Clock.of(answered)
     with look():
         data = stack(answered)
@@ -58,29 +58,14 @@ def of_stream(
             until = float(clock.values(answered.seq, answered.time).max())
             life_lines(lives, clock, until, names, axes, styles=styles)
             yield "lives", figure
-        if not np.isnan(answered.novelty).all():
-            figure, (top, bottom) = _figure(2, sharex=True, height_ratios=[2, 1])
-            curves.novelty(answered, top).set_xlabel("")
-            curves.new_clusters(answered, bottom)
-            yield "novelty", figure
-        if not np.isnan(answered.probability).all():
-            figure, (top, bottom) = _figure(2, sharex=True, height_ratios=[2, 1])
-            curves.sureness(answered, top).set_xlabel("")
-            curves.revisions(answered, bottom)
-            yield "sureness", figure
 
 
 def of_fit(fit: Fit) -> Iterator[tuple[str, Figure]]:
-    """Pictures of a finite set by their names; traces where there were chains, similarity where draws."""
-    names = names_of(fit.clusters())
+    """Pictures of a finite set by their names: traces where there were chains, similarity where draws."""
     labels = fit.labels
     with look():
-        figure, (left, right) = _figure(1, 2, width_ratios=[3, 2])
-        curves.largest(labels, names, left)
-        curves.sizes(labels, right)
-        yield "sizes", figure
         if fit.traces:
-            figure, (top, bottom) = _figure(2, sharex=True)
+            figure, (top, bottom) = _figure(2)
             seconds = [t.seconds for t in fit.traces]
             chains = f"{len(fit.traces)} chain{'s' if len(fit.traces) > 1 else ''}"
             joint = f"Log joint, {chains} over {len(labels):,} records"
@@ -96,5 +81,5 @@ def of_fit(fit: Fit) -> Iterator[tuple[str, Figure]]:
             matrix = similarity_matrix(np.array(fit.draws)[:, chosen])
             figure, axes = _figure()
             title = f"Which records are together in {len(fit.draws):,} draws"
-            curves.similarity(matrix, labels[chosen], names, axes, title=title)
+            curves.similarity(matrix, labels[chosen], names_of(fit.clusters()), axes, title=title)
             yield "similarity", figure
