@@ -26,11 +26,15 @@ if TYPE_CHECKING:
     from streamdp.offline.plan import Plan
     from streamdp.records import Answers, Assignment, ClusterSummary, Event, Final, Record, Reject
     from streamdp.reports.source import stories
+    from streamdp.run.stream import Run
     from streamdp.settings import Settings
+    from streamdp.settings.alerts import Alert
+    from streamdp.settings.io_options import Input, Outputs, Serving
     from streamdp.state.corrections import Correction, CorrectionError
     from streamdp.story.story import Stories, Story, Theme
 
 __all__ = [
+    "Alert",
     "Answers",
     "Assignment",
     "ClusterSummary",
@@ -42,10 +46,14 @@ __all__ = [
     "Evidence",
     "Final",
     "Fit",
+    "Input",
     "Novelty",
+    "Outputs",
     "Plan",
     "Record",
     "Reject",
+    "Run",
+    "Serving",
     "Settings",
     "Stories",
     "Story",
@@ -83,7 +91,10 @@ _PLACES = {
         "Reject",
     ),
     "streamdp.reports.source": ("stories",),
+    "streamdp.run.stream": ("Run",),
     "streamdp.settings": ("Settings",),
+    "streamdp.settings.alerts": ("Alert",),
+    "streamdp.settings.io_options": ("Input", "Outputs", "Serving"),
     "streamdp.state.corrections": ("Correction", "CorrectionError"),
     "streamdp.story.story": ("Stories", "Story", "Theme"),
 }

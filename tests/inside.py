@@ -28,7 +28,7 @@ from streamdp.cli.errors import choose_log_format, speak_of
 SECONDS = 600
 """How long a run may take."""
 
-LOGGERS = ("", "streamdp", "streamdp_connectors", "py.warnings")
+LOGGERS = ("", "streamdp", "streamdp.run", "streamdp_connectors", "py.warnings")
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 QUIET = (DeprecationWarning, PendingDeprecationWarning, ImportWarning, ResourceWarning)
 """Warnings that Python ignores outside the main module unless told otherwise."""

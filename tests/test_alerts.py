@@ -228,7 +228,7 @@ def test_a_batch_without_events_costs_nothing(monkeypatch: pytest.MonkeyPatch) -
 @pytest.fixture
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the end of a run wait for receivers that answer, however busy the machine is."""
-    monkeypatch.setattr("streamdp.cli.alerts.LAST", 120.0)
+    monkeypatch.setattr("streamdp.run.alarm.LAST", 120.0)
 
 
 def events_of(path: Path) -> list[str]:

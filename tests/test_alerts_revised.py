@@ -296,7 +296,7 @@ def configure(folder: Path, hook: str, wire: str) -> None:
 def test_a_run_that_is_killed_again_and_again_tells_each_change_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("streamdp.cli.alerts.LAST", 120.0)
+    monkeypatch.setattr("streamdp.run.alarm.LAST", 120.0)
     write_news(tmp_path / "in.jsonl", 6000)
     common = ("consume", "--file", "in.jsonl", "--output")
     with Webhook() as hook:

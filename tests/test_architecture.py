@@ -40,6 +40,7 @@ LAYERS = (
     "reports",
     "questions",
     "estimators scoring monitor alerts demo plots page spark streamdp_connectors",
+    "run",
     "serve",
     "programs",
     "cli",

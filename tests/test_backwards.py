@@ -18,8 +18,8 @@ from streamdp_connectors.files.backwards import BackwardsSource
 from streamdp_connectors.files.source import FileSource
 from streamdp_connectors.protocol import SourceError
 
-from streamdp.cli.reading import Reader
 from streamdp.records.raw_batch import RawBatch
+from streamdp.run.reading import Reader
 from streamdp.settings import Settings
 from streamdp.settings.io_options import Input
 

@@ -12,7 +12,6 @@ import msgspec
 import numpy as np
 import pytest
 
-from streamdp.cli.status import warn_of_memory
 from streamdp.decode.fields import LONGEST_ID
 from streamdp.decode.texts import TextReader
 from streamdp.encode.batch import Batch
@@ -26,6 +25,7 @@ from streamdp.lines.base import Bounds
 from streamdp.records import Answers, Raw, Record, Reject
 from streamdp.records.columns import Columns
 from streamdp.records.raw_batch import RawBatch
+from streamdp.run.stream import warn_of_memory
 from streamdp.settings import Settings
 from streamdp.settings.assemble import template_bounds
 from streamdp.state.retained import Retained

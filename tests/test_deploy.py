@@ -19,12 +19,12 @@ from scraper.process import promtool
 from typer.main import get_command
 
 from streamdp.cli.app import app
-from streamdp.cli.interrupt import LIMIT
 from streamdp.engine import Engine
 from streamdp.monitor.health import HealthServer
 from streamdp.monitor.metrics import Metrics
 from streamdp.monitor.table import METRICS as TABLE
 from streamdp.monitor.table import Metric
+from streamdp.run.interrupt import LIMIT
 from streamdp.settings import Settings
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -22,8 +22,8 @@ from serving import Served
 from typer.main import get_command
 
 from streamdp.cli.app import app
-from streamdp.cli.interrupt import LIMIT
 from streamdp.page.guard import HEALTH
+from streamdp.run.interrupt import LIMIT
 from streamdp.settings.alerts import Alerting
 from streamdp.settings.io_options import Outputs, Service
 from streamdp.settings.load import gather

@@ -11,10 +11,10 @@ import pytest
 from commands import assignments, call
 from streamdp_connectors.files.sink import reject_line
 
-from streamdp.cli.reading import format_of
-from streamdp.cli.recognise import recognised
 from streamdp.errors import Exit
 from streamdp.records import Assignment, ClusterSummary, Reject
+from streamdp.run.reading import format_of
+from streamdp.run.recognise import recognised
 from streamdp.settings import Settings
 
 DOCS = Path(__file__).parents[1] / "docs"

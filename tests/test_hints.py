@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from commands import call, fail, succeed
 
-from streamdp.cli.hints import hint
 from streamdp.decode.decoder import Decoder
 from streamdp.records import Raw, Reject
+from streamdp.run.hints import hint
 from streamdp.settings import Settings
 
 

@@ -19,12 +19,12 @@ from streamdp_connectors.store.sink import StoreSink
 from streamdp_connectors.store.tables import Bounds
 
 import streamdp
-from streamdp.cli.observers import Measured, reasons
 from streamdp.monitor.health import HealthError, HealthServer
 from streamdp.monitor.metrics import Histogram, Metrics, takes_openmetrics
 from streamdp.monitor.stages import STAGES, Arrivals, Stages
 from streamdp.monitor.table import AGES, METRICS
 from streamdp.records import Answers
+from streamdp.run.observers import Measured, reasons
 
 COUNTERS = {
     "records": 1_000_000,

@@ -23,12 +23,12 @@ from streamdp_connectors.journal.source import JournalSource
 from streamdp_connectors.journal.writer import Journal
 from streamdp_connectors.store.sink import StoreSink
 
-from streamdp.cli.reading import Reader
 from streamdp.engine import Engine
 from streamdp.page.view import View
 from streamdp.records import Answers, Assignment, Record
 from streamdp.records.columns import Columns
 from streamdp.reports.store import StoreStories
+from streamdp.run.reading import Reader
 from streamdp.settings import Settings
 from streamdp.settings.io_options import Input
 

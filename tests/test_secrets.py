@@ -17,7 +17,7 @@ from typer.main import get_command
 
 from streamdp import safe_files
 from streamdp.cli.app import app
-from streamdp.cli.reading import Client
+from streamdp.run.reading import Client
 from streamdp.settings.io_options import Input
 
 PASSWORD, KEY = "hunter2-is-secret", "key-is-secret"

@@ -18,8 +18,8 @@ from commands import start
 from serving import Served
 from streamdp_connectors.store import schema, sink
 
-from streamdp.cli.serve import DoorWatch
 from streamdp.serve.bodies import FILES, SERVICE
+from streamdp.serve.door import DoorWatch
 from streamdp.state import snapshot
 
 

@@ -19,7 +19,6 @@ from hypothesis import strategies as st
 from side_by_side import KEEP, all_of, check_answers, check_parts, check_read_as_decoded
 
 from streamdp.beam.data.state import ANSWER, REVISION
-from streamdp.cli.reading import Reader
 from streamdp.decode.decoder import Decoder
 from streamdp.decode.texts import FEW, TextReader
 from streamdp.encode.order import ReorderBuffer
@@ -32,6 +31,7 @@ from streamdp.records import Answers, Assignment, Final, Lines, Raw, Record, Rej
 from streamdp.records.answer_rows import all_rows
 from streamdp.records.columns import Columns
 from streamdp.records.raw_batch import RawBatch
+from streamdp.run.reading import Reader
 from streamdp.settings import Settings
 from streamdp.settings.io_options import Input
 from tests.families import few

@@ -14,12 +14,12 @@ from feeds import assigned
 from streamdp_connectors.protocol import Lag
 
 from streamdp.beam.data.state import REVIEW_EVERY
-from streamdp.cli.observers import Observers, RunObserver, Served
-from streamdp.cli.reading import Reader
 from streamdp.engine import Engine
 from streamdp.monitor.stages import STAGES
 from streamdp.records import Answers, Final, Raw, Record, Reject
 from streamdp.records.columns import Columns
+from streamdp.run.observers import Observers, RunObserver, Served
+from streamdp.run.reading import Reader
 from streamdp.settings import Settings
 from streamdp.settings.io_options import Input
 

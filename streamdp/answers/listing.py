@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from html import escape
@@ -81,6 +82,27 @@ def rows(clusters: Sequence[ClusterSummary]) -> list[tuple[str, ...]]:
         )
         for c in clusters
     ]
+
+
+def counted(number: int, what: str) -> str:
+    """``1 record``, ``2,000 records``."""
+    return f"{number:,} {what}" if number == 1 else f"{number:,} {what}s"
+
+
+def span(seconds: float) -> str:
+    """``1:05:00``, ``2:07`` or ``0:03``."""
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+
+
+def ago(written: float) -> str:
+    """How long ago a time was."""
+    seconds = max(time.time() - written, 0.0)
+    for size, unit in ((86400.0, "day"), (3600.0, "hour"), (60.0, "minute")):
+        if seconds >= size:
+            return counted(int(seconds / size), unit) + " ago"
+    return counted(int(seconds), "second") + " ago"
 
 
 def printable(text: str) -> str:

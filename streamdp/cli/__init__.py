@@ -34,11 +34,11 @@ def _need_locks() -> None:
 
 def _run() -> int:
     from streamdp.cli.app import app
-    from streamdp.cli.errors import report, speak_warnings
+    from streamdp.cli.errors import print_messages, report
 
     before = os.umask(0o077)  # what is written holds records: it is the user's alone
     os.umask(before | 0o077)
-    speak_warnings()
+    print_messages()
     try:
         code = app(prog_name="streamdp", standalone_mode=False)
         if sys.stdout is not None:  # closed

@@ -9,11 +9,8 @@ from typing import Any
 
 import msgspec
 
-from streamdp.answers.listing import when
-from streamdp.cli.hints import hint
-from streamdp.cli.reading import Reader, is_columnar
-from streamdp.cli.recognise import recognised
-from streamdp.cli.status import counted, lateness_line
+from streamdp.answers.listing import counted, when
+from streamdp.cli.summary import lateness_line
 from streamdp.encode.category_encoder import CategoryEncoder
 from streamdp.encode.embedding import PACKAGES, names_here
 from streamdp.encode.encoders import Encoder, encode_all, order_of
@@ -23,17 +20,13 @@ from streamdp.encode.word_encoder import WordEncoder
 from streamdp.engine import Engine
 from streamdp.errors import ConfigError, Exit, how_to_install
 from streamdp.records import Position, Record, Reject, holds_categories
+from streamdp.run.hints import hint
+from streamdp.run.reading import Reader, is_columnar
+from streamdp.run.recognise import recognised
 from streamdp.settings import Settings
 from streamdp.settings.assemble import (
-    ANY,
-    LONG,
-    build_likelihood,
-    build_prior,
+    automatic,
     is_sparse,
-    likelihood_class,
-    template_bounds,
-    template_terms,
-    warmup_length,
 )
 from streamdp.settings.io_options import Input
 from streamdp.settings.options import AUTO, Option, grouped
@@ -49,32 +42,6 @@ def config(settings: Settings) -> None:
         for field in fields:
             lines += ["", *_entry(field, getattr(settings, field.name))]
     sys.stdout.write("\n".join(lines) + "\n")
-
-
-def automatic(settings: Settings) -> list[str]:
-    """The values of the automatic settings, for texts and for vectors where both are possible."""
-    if settings.of_lines:
-        terms = template_terms(settings)
-        given = (f"{name} {getattr(terms, name):g}" for name in ("concentration", "discount", "rho_word"))
-        bounds = template_bounds(settings)
-        most = f"at most {bounds.lines:,} distinct lines and {bounds.templates:,} templates"
-        return [f"lines: templates, {', '.join(given)}, {most}"]
-    sparse, found = is_sparse(settings), []
-    if sparse is not False:
-        what = "categories" if settings.of_categories else "texts"
-        beside = settings.of_vector_beside
-        family = build_likelihood(settings, ANY if beside else None)
-        found.append(f"{what}: {family.main}, {build_prior(settings, True)}")
-        if beside:
-            vector = family.vector
-            found.append(f"vector beside them: {type(vector).__name__}, weight {vector.power:g}")
-    if sparse is not True:
-        held = warmup_length(settings)
-        scale = f", its scale learned from the first {held} vectors" if held else ""
-        few, many = type(build_likelihood(settings, ANY)), likelihood_class(settings, LONG)
-        beyond = "" if few is many else f" ({many.__name__} beyond {LONG - 1} dimensions)"
-        found.append(f"vectors: {few.__name__}{beyond}{scale}, {build_prior(settings, False)}")
-    return found
 
 
 def _entry(field: Option, value: object) -> list[str]:

@@ -8,11 +8,8 @@ from collections.abc import Sequence
 from itertools import islice
 
 from streamdp.cli.board import Board
-from streamdp.cli.config import automatic
-from streamdp.cli.errors import say
-from streamdp.cli.observers import LivePage
+from streamdp.cli.display import Display
 from streamdp.cli.score import agreement_table
-from streamdp.cli.status import Display
 from streamdp.cli.stories import console, story_table
 from streamdp.demo.stream import DemoRecord, demo_stream
 from streamdp.engine import Engine
@@ -20,8 +17,11 @@ from streamdp.kernels.compilation import working_cpu
 from streamdp.records import Answers, Record
 from streamdp.records.answer_rows import answer_rows
 from streamdp.records.columns import Columns
+from streamdp.run.messages import say
+from streamdp.run.observers import LivePage
 from streamdp.scoring.agreement import agreement
 from streamdp.settings import Settings
+from streamdp.settings.assemble import automatic
 from streamdp.settings.io_options import Serving
 
 BATCH = 100

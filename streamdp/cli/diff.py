@@ -12,13 +12,13 @@ from rich.table import Table
 from rich.text import Text
 
 from streamdp.answers.listing import printable
-from streamdp.cli.errors import say
 from streamdp.cli.options import DiffOptions
 from streamdp.cli.score import show_scores
 from streamdp.cli.stories import console
 from streamdp.reports import diff as diffs
 from streamdp.reports.diff import Change, Diff
 from streamdp.reports.marks import Mark, add_mark, moment_of, since_of
+from streamdp.run.messages import say
 from streamdp.story.clock import HOUR
 from streamdp.story.story import iso
 

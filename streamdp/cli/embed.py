@@ -6,11 +6,11 @@ import time
 
 from rich.table import Table
 
-from streamdp.cli.errors import say
 from streamdp.cli.stories import console
 from streamdp.demo.stream import demo_stream
 from streamdp.encode.embedding import PACKAGES, TableEmbedding, load_embedding, names_here
 from streamdp.errors import ConfigError, how_to_install
+from streamdp.run.messages import say
 
 TEXTS, MEASURED = 500, 1.0
 """Texts of a batch, and for how many seconds they are given vectors."""

@@ -17,15 +17,15 @@ from streamdp_connectors.journal import rewrite as journals
 from streamdp_connectors.journal.segments import is_journal, segments
 from streamdp_connectors.store import rewrite as stores
 
-from streamdp.cli.errors import say, warn
-from streamdp.cli.reading import format_of
-from streamdp.cli.status import counted
+from streamdp.answers.listing import counted
 from streamdp.decode.answered import is_parquet
 from streamdp.engine import Engine
 from streamdp.errors import Exit, StreamdpError
 from streamdp.records.erased import Erased
 from streamdp.records.stored import store_version
 from streamdp.reports.source import settings_of
+from streamdp.run.messages import say, warn
+from streamdp.run.reading import format_of
 from streamdp.safe_files import lock, open_regular, written_anew
 from streamdp.settings.schema import Classes
 from streamdp.state import claim

@@ -8,11 +8,12 @@ import sys
 import threading
 import traceback
 from datetime import UTC, datetime
-from typing import IO, Any, Literal
+from typing import Any, Literal, get_args
 
 from typer import Abort
 
 from streamdp.errors import Exit, StreamdpError
+from streamdp.run.messages import LOG, Level, say
 
 INTERRUPTED = 130
 """The exit code of a command that Ctrl-C has ended."""
@@ -22,7 +23,6 @@ DEFECT = 1
 
 
 LogFormat = Literal["plain", "dated", "json"]
-Level = Literal["info", "warning", "error", "critical"]
 
 _chosen: list[LogFormat] = ["plain"]
 _subject = [""]
@@ -40,17 +40,6 @@ def speak_of(subject: str) -> None:
     _subject[0] = subject
 
 
-def say(message: str, level: Level = "info", **more: Any) -> None:
-    """Write a line to stderr; ``more`` are further fields in JSON."""
-    if sys.stderr is not None:  # closed: print would turn to standard output
-        print(_line(message, level, more), file=sys.stderr, flush=True)
-
-
-def warn(message: str) -> None:
-    """Write a warning to stderr."""
-    say(message, "warning")
-
-
 def _line(message: str, level: Level, more: dict[str, Any]) -> str:
     form, message = _chosen[0], printable(_subject[0] + message)
     if form == "plain":
@@ -66,25 +55,28 @@ def printable(text: str) -> str:
     return text if text.isprintable() else "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 
-class _Spoken(logging.Handler):
-    """Writes log records as lines of this program."""
+class _Printed(logging.Handler):
+    """Prints log records as lines on stderr."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        say(" ".join(record.getMessage().split()), "error" if record.levelno >= logging.ERROR else "warning")
+        more, message = getattr(record, "more", None), record.getMessage()
+        if more is None:  # of connectors, kernels and Python
+            message = " ".join(message.split())
+        level: Level = next(
+            name for name in get_args(Level) if getattr(logging, name.upper()) >= record.levelno
+        )
+        if sys.stderr is not None:  # closed: print would turn to standard output
+            print(_line(message, level, more or {}), file=sys.stderr, flush=True)
 
 
-def is_terminal(stream: IO[str] | None) -> bool:
-    """Whether people read what is written there."""
-    return stream is not None and stream.isatty()
-
-
-def speak_warnings() -> None:
-    """Write warnings of connectors, kernels and Python to stderr, a line each."""
+def print_messages() -> None:
+    """Print on stderr what runs say, and warnings of connectors, kernels and Python, a line each."""
     logging.captureWarnings(True)
+    LOG.setLevel(logging.INFO)
     for name in ("streamdp", "streamdp_connectors", "py.warnings"):
         log = logging.getLogger(name)
-        if not any(isinstance(handler, _Spoken) for handler in log.handlers):
-            log.addHandler(_Spoken(logging.WARNING))
+        if not any(isinstance(handler, _Printed) for handler in log.handlers):
+            log.addHandler(_Printed())
 
 
 def report(error: BaseException) -> int | None:

@@ -12,15 +12,10 @@ import numpy as np
 from streamdp_connectors.files.sink import FileSink
 from streamdp_connectors.protocol import SinkClosed
 
-from streamdp.cli.errors import say
-from streamdp.cli.hints import hint
-from streamdp.cli.interrupt import Interrupt
+from streamdp.answers.listing import counted
+from streamdp.cli.display import Display, Progress, summarise_chains
 from streamdp.cli.options import FitOptions
 from streamdp.cli.plot import Place, check_pictures, save
-from streamdp.cli.reading import Reader
-from streamdp.cli.recognise import recognised
-from streamdp.cli.status import Display, Progress, counted, summarise_chains
-from streamdp.cli.writing import Sinks, refuse_double_use
 from streamdp.errors import ConfigError, Exit, foreseen
 from streamdp.kernels.compilation import working_time
 from streamdp.offline.fit import Fit
@@ -32,6 +27,12 @@ from streamdp.offline.solve import solve_likelier
 from streamdp.plots.pages import OF_FIT, of_fit
 from streamdp.records import Answers, Lines, Record, Reject
 from streamdp.reports.source import is_state, open_state
+from streamdp.run.hints import hint
+from streamdp.run.interrupt import Interrupt
+from streamdp.run.messages import say
+from streamdp.run.reading import Reader
+from streamdp.run.recognise import recognised
+from streamdp.run.writing import Sinks, refuse_double_use
 from streamdp.settings import Settings
 from streamdp.settings.assemble import is_sparse
 from streamdp.settings.io_options import Input, Outputs, Results

@@ -9,11 +9,7 @@ from pathlib import Path
 
 import msgspec
 
-from streamdp.answers.listing import printable
-from streamdp.cli.errors import say
-from streamdp.cli.reading import Reader
-from streamdp.cli.recognise import recognised
-from streamdp.cli.status import counted
+from streamdp.answers.listing import counted, printable
 from streamdp.errors import ConfigError, Exit
 from streamdp.records import Record, Reject
 from streamdp.records.stored import store_version
@@ -21,6 +17,9 @@ from streamdp.reports.diff import Halves, halves_of, halves_since, told_at
 from streamdp.reports.gate import Verdict, of_records, verdict
 from streamdp.reports.marks import since_of
 from streamdp.reports.source import is_state, open_state
+from streamdp.run.messages import say
+from streamdp.run.reading import Reader
+from streamdp.run.recognise import recognised
 from streamdp.settings import Settings
 from streamdp.settings.io_options import Input
 

@@ -15,9 +15,9 @@ import typer
 from msgspec import Meta
 from typer.core import TyperGroup
 
-from streamdp.cli.errors import warn
 from streamdp.errors import ConfigError, Exit
 from streamdp.offline.plan import Estimate, Method, Plan, Start
+from streamdp.run.messages import warn
 from streamdp.settings import Settings
 from streamdp.settings.load import LAYERED, gather
 from streamdp.settings.options import GROUPS, RENAMED, Option, option, options_of, refuse_meaningless

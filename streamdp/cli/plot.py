@@ -7,8 +7,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from streamdp.cli.errors import say
-from streamdp.cli.status import counted
+from streamdp.answers.listing import counted
 from streamdp.engine import Engine
 from streamdp.errors import ConfigError, Exit, foreseen, how_to_install
 from streamdp.plots.data import Answered, DrawError, read_answers, read_events
@@ -17,6 +16,7 @@ from streamdp.plots.pages import OF_STREAM, names_of, of_stream
 from streamdp.plots.style import Clock
 from streamdp.records import ClusterSummary, Event
 from streamdp.reports.source import is_state, open_state
+from streamdp.run.messages import say
 from streamdp.settings.schema import Classes
 
 if TYPE_CHECKING:

@@ -9,9 +9,9 @@ import os
 import sys
 from typing import BinaryIO
 
-from streamdp.cli.observers import checked_token, token_in
 from streamdp.cli.serve import TOKEN
 from streamdp.errors import ConfigError, Exit, how_to_install
+from streamdp.run.observers import checked_token, token_in
 from streamdp.state.corrections import CorrectionRequest
 
 

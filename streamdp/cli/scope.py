@@ -17,11 +17,11 @@ from pathlib import Path
 
 from streamdp_connectors.kafka.client import Members
 
-from streamdp.cli.errors import say, warn
-from streamdp.cli.interrupt import LIMIT, Interrupt
-from streamdp.cli.reading import Client
-from streamdp.cli.writing import default_state, rotation_of, state_of
 from streamdp.errors import Exit, StreamdpError
+from streamdp.run.interrupt import LIMIT, Interrupt
+from streamdp.run.messages import say, warn
+from streamdp.run.reading import Client
+from streamdp.run.writing import default_state, rotation_of, state_of
 from streamdp.settings.io_options import Input, Outputs, Serving
 from streamdp.state.snapshot import snapshots
 

@@ -14,9 +14,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
-from streamdp.cli.errors import say
 from streamdp.cli.options import SparkJob
 from streamdp.errors import ConfigError, Exit, StreamdpError, how_to_install
+from streamdp.run.messages import say
 from streamdp.settings import Settings
 
 if TYPE_CHECKING:

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import msgspec
 
-from streamdp.cli.errors import say
-from streamdp.cli.status import ago, counted
+from streamdp.answers.listing import ago, counted
 from streamdp.cli.tables import TableFormat, write_tables
 from streamdp.engine import Engine
 from streamdp.errors import Exit, StreamdpError
 from streamdp.reports.source import open_snapshot, open_state, settings_of
+from streamdp.run.messages import say
 from streamdp.settings.load import differences, model_settings
 from streamdp.settings.schema import Classes, Settings
 from streamdp.state.snapshot import Header, SnapshotError, read, snapshots

@@ -6,13 +6,13 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from streamdp.cli.board import EVERY
-from streamdp.cli.config import automatic
-from streamdp.cli.observers import open_page
 from streamdp.cli.stories import SECONDS
 from streamdp.engine import Engine
 from streamdp.errors import ConfigError, Exit
 from streamdp.reports.source import append_correction, open_state, opened
+from streamdp.run.observers import open_page
+from streamdp.run.pace import EVERY
+from streamdp.settings.assemble import automatic
 from streamdp.settings.io_options import Serving
 from streamdp.settings.schema import Classes
 from streamdp.state.corrections import Correction

@@ -14,12 +14,10 @@ from rich.console import Console, Group
 from rich.table import Table
 from rich.text import Text
 
-from streamdp.answers.listing import printable
+from streamdp.answers.listing import ago, counted, printable
 from streamdp.answers.listing import table as html_table
-from streamdp.cli.errors import say
-from streamdp.cli.lines import csv_of
 from streamdp.cli.options import StoriesOptions
-from streamdp.cli.status import ago, counted, refined_line
+from streamdp.cli.summary import refined_line
 from streamdp.errors import ConfigError, Exit, foreseen
 from streamdp.ledger.samples import text_of_kept
 from streamdp.questions.asking import chosen_of, stories_asked
@@ -27,6 +25,8 @@ from streamdp.questions.questions import ListStories
 from streamdp.reports.report import document
 from streamdp.reports.report import report as written
 from streamdp.reports.source import StateStories, StorySource, source_of
+from streamdp.run.lines import csv_of
+from streamdp.run.messages import say
 from streamdp.settings.schema import Classes
 from streamdp.state.snapshot import written_at
 from streamdp.story.clock import duration

@@ -9,12 +9,12 @@ from typing import Any, Literal
 import msgspec
 import numpy as np
 
-from streamdp.cli.lines import csv_of
 from streamdp.encode.vector_encoder import VectorEncoder
 from streamdp.encode.word_encoder import WordEncoder
 from streamdp.engine import Engine
 from streamdp.errors import Exit, StreamdpError
 from streamdp.records import ClusterSummary
+from streamdp.run.lines import csv_of
 from streamdp.safe_files import create
 
 TableFormat = Literal["jsonl", "csv"]

@@ -12,11 +12,11 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
+from streamdp.answers.listing import counted
 from streamdp.beam.looks.moves import apply
 from streamdp.beam.looks.parting import LEAST, STRANGERS, part
 from streamdp.beam.looks.review import NONE, Due
-from streamdp.cli.errors import say
-from streamdp.cli.status import Display, counted
+from streamdp.cli.display import Display
 from streamdp.decode.log_reader import LogReader
 from streamdp.decode.texts import TextReader
 from streamdp.demo.stream import demo_stream
@@ -34,6 +34,7 @@ from streamdp.offline.refine import refine
 from streamdp.records import FieldNames, Value
 from streamdp.records.columns import Columns
 from streamdp.records.raw_batch import RawBatch
+from streamdp.run.messages import say
 from streamdp.settings import Settings
 from streamdp.settings.assemble import LONG, is_sparse, records_for_all
 
@@ -71,8 +72,7 @@ def prepare(settings: Settings) -> None:
     """
     if ":" in settings.likelihood:
         return
-    with Display():
-        _run(settings, next(_streams(settings)), offline=False)
+    _run(settings, next(_streams(settings)), offline=False)
     gc.collect()
 
 

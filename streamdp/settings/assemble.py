@@ -307,3 +307,29 @@ def _refuse_unused(settings: Settings, names: Iterable[str], meant: Iterable[str
                 serve = ", ".join(kind for known, kind in kinds if name in find(known, kind).settings)
                 other = f"another ({serve})" if serve else "another"
                 raise ConfigError(f"{name} has no meaning with {why}: leave it out, or choose {other}")
+
+
+def automatic(settings: Settings) -> list[str]:
+    """The values of the automatic settings, for texts and for vectors where both are possible."""
+    if settings.of_lines:
+        terms = template_terms(settings)
+        given = (f"{name} {getattr(terms, name):g}" for name in ("concentration", "discount", "rho_word"))
+        bounds = template_bounds(settings)
+        most = f"at most {bounds.lines:,} distinct lines and {bounds.templates:,} templates"
+        return [f"lines: templates, {', '.join(given)}, {most}"]
+    sparse, found = is_sparse(settings), []
+    if sparse is not False:
+        what = "categories" if settings.of_categories else "texts"
+        beside = settings.of_vector_beside
+        family = build_likelihood(settings, ANY if beside else None)
+        found.append(f"{what}: {family.main}, {build_prior(settings, True)}")
+        if beside:
+            vector = family.vector
+            found.append(f"vector beside them: {type(vector).__name__}, weight {vector.power:g}")
+    if sparse is not True:
+        held = warmup_length(settings)
+        scale = f", its scale learned from the first {held} vectors" if held else ""
+        few, many = type(build_likelihood(settings, ANY)), likelihood_class(settings, LONG)
+        beyond = "" if few is many else f" ({many.__name__} beyond {LONG - 1} dimensions)"
+        found.append(f"vectors: {few.__name__}{beyond}{scale}, {build_prior(settings, False)}")
+    return found

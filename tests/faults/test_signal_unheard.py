@@ -10,12 +10,12 @@ import pytest
 from commands import environment
 
 from streamdp.cli import interrupt
-from streamdp.cli.interrupt import Interrupt
 from streamdp.kernels.compilation import Compiling
+from streamdp.run.interrupt import Interrupt
 
 WAITS = """
 import time
-from streamdp.cli.interrupt import Interrupt
+from streamdp.run.interrupt import Interrupt
 with Interrupt(limit=1.0, resumable={resumable}) as interrupt:
     interrupt.opened = True
     print("ready", flush=True)

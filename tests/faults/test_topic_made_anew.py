@@ -14,8 +14,8 @@ from commands import fail, succeed
 from streamdp_connectors.kafka.source import KafkaSource
 from streamdp_connectors.protocol import SourceError
 
-from streamdp.cli.reading import Reader
 from streamdp.records import Record
+from streamdp.run.reading import Reader
 from streamdp.settings import Settings
 from streamdp.settings.io_options import Input
 

@@ -10,11 +10,11 @@ from pathlib import Path
 import msgspec
 from streamdp_connectors.protocol import Source, Watched
 
-from streamdp.cli.errors import say
-from streamdp.cli.observers import RunObserver
-from streamdp.cli.writing import Sinks
 from streamdp.engine import Engine
 from streamdp.errors import Exit
+from streamdp.run.messages import say
+from streamdp.run.observers import RunObserver
+from streamdp.run.writing import Sinks
 from streamdp.settings import Settings
 from streamdp.settings.io_options import NOWHERE, Outputs
 from streamdp.settings.load import model_settings, resumed

@@ -14,9 +14,6 @@ from streamdp_connectors.files.source import FileSource, Written, is_preamble
 from streamdp_connectors.journal.segments import is_journal
 from streamdp_connectors.protocol import SourceError
 
-from streamdp.cli.errors import say
-from streamdp.cli.hints import is_record, nothing_usable
-from streamdp.cli.reading import COLUMNS, LINES, Reader, format_of, is_columnar, named_fields, refuse_unknown
 from streamdp.decode.columns import DELIMITERS, TRUTH, parse_row
 from streamdp.decode.dates import AmbiguousError
 from streamdp.decode.fields import RefusedError, is_time
@@ -25,6 +22,9 @@ from streamdp.decode.objects import plain_fields
 from streamdp.decode.roles import has_commas, id_column, text_column, time_column, vector_column
 from streamdp.errors import ConfigError, Exit
 from streamdp.records import Reject
+from streamdp.run.hints import is_record, nothing_usable
+from streamdp.run.messages import say
+from streamdp.run.reading import COLUMNS, LINES, Reader, format_of, is_columnar, named_fields, refuse_unknown
 from streamdp.settings import Settings
 from streamdp.settings.assemble import is_sparse
 from streamdp.settings.io_options import Input

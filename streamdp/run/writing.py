@@ -21,13 +21,13 @@ from streamdp_connectors.protocol import Marked, Sink, SinkError, SinkRequest
 from streamdp_connectors.store.sink import StoreLeft, StoreSink
 from streamdp_connectors.store.tables import Bounds
 
-from streamdp.cli.errors import is_terminal
-from streamdp.cli.lines import is_parquet, lines_for
-from streamdp.cli.reading import Client
-from streamdp.cli.registered import sink_of
 from streamdp.errors import ConfigError, Exit
 from streamdp.records import GAP, Answers, Reject
 from streamdp.records.columns import Columns
+from streamdp.run.lines import is_parquet, lines_for
+from streamdp.run.messages import is_terminal
+from streamdp.run.reading import Client
+from streamdp.run.registered import sink_of
 from streamdp.settings import Settings
 from streamdp.settings.io_options import NOWHERE, Input, Outputs, scheme_of, without_password
 from streamdp.state import claim

@@ -5,16 +5,11 @@ from __future__ import annotations
 import functools
 import time
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
-from streamdp_connectors.protocol import share_of
-from streamdp_connectors.store.sink import StoreSink
+from streamdp_connectors.protocol import Source, share_of
 
 from streamdp.answers.describe import KINDS
-from streamdp.cli.board import Pace
-from streamdp.cli.config import automatic
-from streamdp.cli.errors import say
-from streamdp.cli.reading import Reader
 from streamdp.decode import decoder
 from streamdp.encode import order
 from streamdp.engine import Engine
@@ -27,8 +22,17 @@ from streamdp.records import GAP, Answers
 from streamdp.records.answer_rows import answer_rows
 from streamdp.records.columns import Columns
 from streamdp.reports.store import PagedStore
+from streamdp.run.corrector import Corrector
+from streamdp.run.interrupt import Interrupt
+from streamdp.run.messages import say
+from streamdp.run.pace import Pace
+from streamdp.run.reading import Reader
+from streamdp.run.writing import Sinks
 from streamdp.safe_files import warn_of_readers
-from streamdp.settings.io_options import Serving
+from streamdp.settings import Settings
+from streamdp.settings.assemble import automatic
+from streamdp.settings.io_options import Outputs, Serving
+from streamdp.state.snapshot import StateFolder
 
 if TYPE_CHECKING:
     from streamdp.page.server import Page
@@ -39,11 +43,30 @@ UNHEARD = 3.0
 COUNTS_EVERY = 0.1
 """Seconds between two looks at what an engine counts."""
 
-Give = Callable[[Engine, Any], Any]
-"""Takes what somebody has made by hand, in the thread that runs the stream."""
-
 LAGS_EVERY = 1.0
 """Seconds between two looks at how far reading is behind."""
+
+
+class Running(Protocol):
+    """What is seen of a run."""
+
+    settings: Settings
+    outputs: Outputs
+    engine: Engine
+    source: Source
+    reader: Reader
+    sinks: Sinks
+    folder: StateFolder | None
+    corrector: Corrector | None
+    interrupt: Interrupt
+    interrupted: int
+    frozen: bool
+    again: bool
+    """Whether records come again that a run before has answered."""
+
+    @property
+    def answered(self) -> int:
+        """Records that this run has answered."""
 
 
 class RunObserver:
@@ -52,11 +75,8 @@ class RunObserver:
     def __init__(self) -> None:
         self.stages = Stages(working_time)
 
-    def opened(self, store: StoreSink | None, state: str | None, give: Give | None) -> None:
-        """Source and outputs are open; ``give`` takes what is corrected by hand.
-
-        Raises StreamdpError where what was asked for needs others.
-        """
+    def opened(self, run: Running) -> None:
+        """State, source and outputs are open. Raises StreamdpError where what was asked for needs others."""
 
     def ready(self) -> None:
         """The run begins to answer."""
@@ -152,9 +172,9 @@ class Measured(RunObserver):
         """What answers for the run."""
         return Health(self.metrics, **self._how)
 
-    def opened(self, store: StoreSink | None, state: str | None, give: Give | None) -> None:
+    def opened(self, run: Running) -> None:
         """What leaves the store is counted."""
-        if store is not None:
+        if (store := run.sinks.store) is not None:
             self.metrics.set("store_removed", lambda: {(name,): n for name, n in {**store.removed}.items()})
 
     def ready(self) -> None:
@@ -302,12 +322,13 @@ class LivePage(RunObserver):
         self._pace, self._unheard = Pace(), 0.0
         self._begun = False
 
-    def opened(self, store: StoreSink | None, state: str | None, give: Give | None) -> None:
+    def opened(self, run: Running) -> None:
         """What the store knows may be asked, and stories corrected where that was asked for."""
-        view = self.page.view
-        view.state = state
-        if store is not None:
-            view.source = PagedStore(store.path)
+        view, corrector = self.page.view, run.corrector
+        give = None if corrector is None else corrector.give
+        view.state = run.outputs.state
+        if run.sinks.store is not None:
+            view.source = PagedStore(run.sinks.store.path)
         if self._corrects and give is None:
             raise ConfigError("--page-corrections: corrections are kept in a --state", Exit.USAGE)
 

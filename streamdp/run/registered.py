@@ -18,10 +18,10 @@ SOURCES, SINKS = "streamdp.sources", "streamdp.sinks"
 
 _OWN = {
     SOURCES: {
-        name: f"streamdp.cli.reading:open_{name}"
+        name: f"streamdp.run.reading:open_{name}"
         for name in ("file", "folder", "npy", "parquet", "journal", "topic")
     },
-    SINKS: {name: f"streamdp.cli.writing:open_{name}" for name in ("file", "parquet", "topic", "store")},
+    SINKS: {name: f"streamdp.run.writing:open_{name}" for name in ("file", "parquet", "topic", "store")},
 }
 
 

@@ -9,12 +9,12 @@ from collections.abc import Mapping, Sequence
 
 from streamdp_connectors.packed import Gunzip, Unzstd
 
-from streamdp.cli.reading import listed, no_column
 from streamdp.decode.columns import DELIMITERS, parse_row
 from streamdp.decode.decoder import SCHEMA
 from streamdp.decode.fields import RefusedError, is_time
 from streamdp.decode.objects import fields_of
 from streamdp.records import Reject
+from streamdp.run.reading import listed, no_column
 from streamdp.settings import Settings
 
 PACKED = {

@@ -12,8 +12,8 @@ import time
 from collections.abc import Callable
 from types import FrameType
 
-from streamdp.cli.errors import say, warn
 from streamdp.kernels.compilation import compiling
+from streamdp.run.messages import say, warn
 
 LIMIT = 8.0
 """Seconds that an orderly end may take with a broker; service managers kill after ten."""
@@ -51,8 +51,13 @@ class Interrupt:
 
     @property
     def asked(self) -> bool:
-        """Whether a signal has asked for an orderly end."""
+        """Whether an orderly end is asked for."""
         return self.event.is_set()
+
+    def ask(self, number: int = 0) -> None:
+        """Ask for an orderly end, as a signal of this number does."""
+        self.number, self._since = number, time.monotonic()
+        self.event.set()
 
     @property
     def overdue(self) -> bool:
@@ -66,8 +71,7 @@ class Interrupt:
     def _note(self, number: int, frame: FrameType | None) -> None:
         if self.asked:
             os._exit(128 + number)
-        self.number, self._since = number, time.monotonic()
-        self.event.set()
+        self.ask(number)
         say("stopping after this batch (a second signal stops at once)")
         self._end_if_hindered(number, 0.0)
 

@@ -11,16 +11,16 @@ from streamdp_connectors.store.sink import StoreSink
 from streamdp.alerts.outbox import Counts, Outbox
 from streamdp.alerts.rules import AlertRules
 from streamdp.alerts.send import Sender, receiver_of
-from streamdp.cli.config import automatic
-from streamdp.cli.errors import warn
-from streamdp.cli.observers import Give, LivePage, Observers, RunObserver, Served
 from streamdp.engine import Engine
 from streamdp.monitor.metrics import Metrics
 from streamdp.records import Answers
+from streamdp.run.messages import warn
+from streamdp.run.observers import LivePage, Observers, Running, RunObserver, Served
 from streamdp.settings import Settings
-from streamdp.settings.alerts import Alert, Alerting
+from streamdp.settings.alerts import Alert
+from streamdp.settings.assemble import automatic
 from streamdp.settings.io_options import Serving
-from streamdp.state.snapshot import SnapshotError, StateFolder
+from streamdp.state.snapshot import SnapshotError
 
 LAST = 5.0
 """Seconds that an end waits for what is under way to receivers that answer."""
@@ -46,20 +46,15 @@ class Alarm(RunObserver):
             for name in ("alerts_delivered", "alert_failures", "alerts_dropped", "alerts_waiting"):
                 metrics.set(name, functools.partial(self._counted, name.partition("_")[2]))
 
-    def opened(self, store: StoreSink | None, state: str | None, give: Give | None) -> None:
-        """What records say is known to the store."""
-        self._store = store
-
-    def attach(
-        self, engine: Engine, settings: Settings, folder: StateFolder | None, *, replayed: bool, frozen: bool
-    ) -> None:
-        """The run is open. ``replayed`` says that records come again which it has answered before."""
+    def opened(self, run: Running) -> None:
+        """Open the outbox; where records come again that were answered, what waits in it stays."""
+        self._store, engine, folder = run.sinks.store, run.engine, run.folder
         if not self._alerts:
             return
-        if folder is None or frozen:
+        if folder is None or run.frozen:
             warn("nobody is told of alerts: that needs --state FOLDER, and a stream that learns")
             return
-        self._chooser = AlertRules(self._alerts, settings)
+        self._chooser = AlertRules(self._alerts, run.settings)
 
         def mine() -> bool:
             try:
@@ -69,7 +64,7 @@ class Alarm(RunObserver):
             return True
 
         self._outbox = Outbox(folder.folder, [alert.name for alert in self._alerts], mine)
-        if not replayed:
+        if not run.again:
             self._outbox.forget_from(engine.seq)
         engine.report_events()
         self._engine = engine
@@ -112,10 +107,8 @@ class Alarm(RunObserver):
         return {(sender.name,): getattr(counts[sender.name], what) for sender in self._senders if counts}
 
 
-def watches(
-    serving: Serving, alerting: Alerting, label: str, settings: Settings
-) -> tuple[RunObserver, Alarm]:
-    """All that watches a run of ``consume``, and of it what tells alerts. Raises StreamdpError."""
+def watches(serving: Serving, alerts: Sequence[Alert], label: str, settings: Settings) -> RunObserver:
+    """All that observes a run that is not a service. Raises StreamdpError."""
     watch, link = RunObserver(), None
     if serving.metrics_port is not None:
         watch = Served(serving.metrics_host, serving.metrics_port)
@@ -124,8 +117,8 @@ def watches(
         if serving.page is not None:
             live = LivePage(serving, label, automatic(settings))
             watch, link = Observers(watch, live), live.page.site
-        alarm = Alarm(alerting.all, metrics, link)
+        alarm = Alarm(alerts, metrics, link)
     except BaseException:
         watch.close()
         raise
-    return Observers(watch, alarm), alarm
+    return Observers(watch, alarm)

@@ -25,8 +25,6 @@ from streamdp_connectors.kafka.config import kafka_options
 from streamdp_connectors.kafka.source import KafkaSource
 from streamdp_connectors.protocol import Source, SourceError, SourceRequest, Watched
 
-from streamdp.cli.errors import say
-from streamdp.cli.registered import source_of
 from streamdp.decode.columns import TRUTH
 from streamdp.decode.dates import steps
 from streamdp.decode.decoder import Format
@@ -42,6 +40,8 @@ from streamdp.monitor.stages import Stages
 from streamdp.records import GAP, Raw, Record, Reject
 from streamdp.records.columns import Columns
 from streamdp.records.raw_batch import RawBatch
+from streamdp.run.messages import say
+from streamdp.run.registered import source_of
 from streamdp.settings import Settings
 from streamdp.settings.io_options import Input, scheme_of
 from streamdp.settings.memory import longest_record
@@ -272,7 +272,7 @@ class Reader:
         settings: Settings,
         input: Input,
         stages: Stages | None = None,
-        source: JournalSource | None = None,
+        source: Source | None = None,
         say: Callable[[str], None] = say,
     ) -> None:
         self._stages, self._say = stages or Stages(), say
