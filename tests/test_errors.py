@@ -13,11 +13,16 @@ import streamdp_connectors
 from streamdp_connectors.protocol import SinkError, SourceError
 
 import streamdp
-from streamdp.cli.errors import report
+from streamdp.cli.errors import print_messages, report
 from streamdp.errors import ConfigError, Exit, StreamdpError
 from streamdp.monitor.health import HealthError
 from streamdp.scoring.score import ScoreError
 from streamdp.state.snapshot import SnapshotError
+
+
+@pytest.fixture(autouse=True)
+def printed() -> None:
+    print_messages()
 
 
 def test_the_codes_are_those_of_sysexits() -> None:

@@ -91,6 +91,19 @@ class Run:
     ------
     StreamdpError
         Where source, outputs or state cannot be used as they are asked to be.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> path = os.path.join(folder.name, "news.txt")
+    >>> with open(path, "w") as file:
+    ...     _ = file.write("storm hits coast\\ncoast storm worsens\\nbank opens branch\\n")
+    >>> [line.cluster for answers in Run(path) for line in answers.assignments]
+    [0, 0, 1]
+    >>> state = Outputs(state=os.path.join(folder.name, "st"))
+    >>> [story.records for story in Run(path, outputs=state).run().stories()]
+    [2, 1]
     """
 
     engine: Engine

@@ -66,6 +66,11 @@ class Alert(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         The header that carries the token: ``Authorization`` as a bearer's, any other as it is.
     link
         Address of the page, for links to stories.
+
+    Examples
+    --------
+    >>> Alert(name="desk", url="file:changes.jsonl", on=("revised",), least=5).on
+    ('revised',)
     """
 
     name: _Name

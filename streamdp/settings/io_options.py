@@ -33,7 +33,13 @@ def without_password(address: str) -> str:
 
 
 class Input(msgspec.Struct, frozen=True, kw_only=True):
-    """Where records come from: either ``file`` or ``topic`` is given."""
+    """Where records come from: either ``file`` or ``topic`` is given; fields are options of ``consume``.
+
+    Examples
+    --------
+    >>> Input(topic="news", bootstrap="broker:9092", until="end").label
+    'topic news'
+    """
 
     ONE_OF: ClassVar = {("file", "topic"): "say where to read: either FILE or --topic NAME"}
 
@@ -182,7 +188,15 @@ class Results(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Outputs(Results, frozen=True, kw_only=True):
-    """Where everything of a stream goes, and what may become of files that are there."""
+    """Where everything of a stream goes, and what may become of files that are there.
+
+    Fields are options of ``consume``.
+
+    Examples
+    --------
+    >>> Outputs(output="answers.jsonl", state="st", store="news.db").with_events
+    True
+    """
 
     output_format: Annotated[
         OutputFormat, _output("jsonl, or one table, kept fields as columns: csv, parquet; auto: by its name")
@@ -288,7 +302,13 @@ class PageAddress(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Serving(msgspec.Struct, frozen=True, kw_only=True):
-    """What is served while a stream runs, where it was asked for."""
+    """What is served while a stream runs, where it was asked for; fields are options of ``consume``.
+
+    Examples
+    --------
+    >>> Serving(page=8080).page_host
+    '127.0.0.1'
+    """
 
     page: Annotated[
         Annotated[int, Meta(ge=0)] | None,
