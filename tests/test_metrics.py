@@ -10,6 +10,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 from feeds import assigned
@@ -359,7 +360,7 @@ def test_gaps_and_what_is_skipped_are_served_from_the_beginning(
 
 def test_what_leaves_a_store_is_counted(tmp_path: Path) -> None:
     sink, watch = StoreSink(str(tmp_path / "a.db"), bounds=Bounds(rows=10)), Measured()
-    watch.opened(sink, None, None)
+    watch.opened(Mock(sinks=Mock(store=sink)))
     sink.write(Answers([assigned(seq) for seq in range(1500)], [], []))
     sink.flush(sync=False)
     assert b'streamdp_store_removed_total{table="records"} 1490.0' in watch.metrics.render()[0]
