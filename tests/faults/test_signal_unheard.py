@@ -9,13 +9,15 @@ import sys
 import pytest
 from commands import environment
 
-from streamdp.cli import interrupt
 from streamdp.kernels.compilation import Compiling
+from streamdp.run import interrupt
 from streamdp.run.interrupt import Interrupt
 
 WAITS = """
 import time
+from streamdp.cli.errors import print_messages
 from streamdp.run.interrupt import Interrupt
+print_messages()
 with Interrupt(limit=1.0, resumable={resumable}) as interrupt:
     interrupt.opened = True
     print("ready", flush=True)
