@@ -12,14 +12,12 @@ import pytest
 from broker.fixture import broker, own_broker  # noqa: F401 - fixtures
 from commands import succeed, write_headlines
 from hypothesis import HealthCheck, settings
+from parts import PARTS, group_of, part_of, summary
 from xdist.scheduler import LoadScopeScheduling
 
 timed = [HealthCheck.too_slow]
 settings.register_profile("untimed", deadline=None, suppress_health_check=timed)  # other work may run here
 settings.load_profile("untimed")
-
-WITH_BROKER = ("test_consume_kafka", "test_members", "test_page_browser", "test_scraped", "test_watch")
-"""Modules that read or write a real topic, besides those with kafka in their names and those of faults."""
 
 LONGEST = (
     "faults",
@@ -50,13 +48,6 @@ DIVIDED = ("test_nine_families", "test_docs", "test_beam_oracle", "test_astar")
 """Modules of which not all tests need be in one process, but those of one family, pair or page."""
 
 
-def group_of(path: Path) -> str:
-    """The name of the tests that share a process: a module, or those that share brokers."""
-    if path.parent.name == "faults":
-        return "faults"
-    return "kafka" if path.stem in WITH_BROKER or path.stem.startswith("test_kafka") else path.stem
-
-
 class Groups(LoadScopeScheduling):
     """The tests of a group go to one process."""
 
@@ -68,6 +59,28 @@ class Groups(LoadScopeScheduling):
 
 BRIEF = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xshare:auto"
 """What a virtual machine of Java is told that runs for a minute: to compile fast, not to fast code."""
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Let a run be of one part."""
+    parser.addoption("--part", choices=PARTS, help="run one of the three parts of tests/parts.py")
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leave modules of other parts out, without importing them."""
+    part = config.getoption("--part")
+    other = part and collection_path.suffix == ".py" and part_of(collection_path) != part
+    return True if other else None
+
+
+def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
+    """Say how long parts and the longest groups took, after a run of a part or of more."""
+    reports = [each for found in terminalreporter.stats.values() for each in found if hasattr(each, "when")]
+    if len(reports) > 1000:
+        terminalreporter.section("seconds of processes, by parts and groups")
+        root = config.rootpath
+        for line in summary((root / each.nodeid.partition("::")[0], each.duration) for each in reports):
+            terminalreporter.line(line)
 
 
 def pytest_configure(config: pytest.Config) -> None:
