@@ -125,3 +125,16 @@ def test_the_tables_of_formats_are_those_of_the_types() -> None:
 def test_the_page_tells_every_kind_of_events() -> None:
     kinds = re.findall(r"^\| ((?:`\w+`(?:, )?)+) \|", EVENTS[EVENTS.index("| `event` | `cluster`") :], re.M)
     assert sorted(re.findall(r"\w+", " ".join(kinds))) == sorted(["event", *KINDS])
+
+
+def test_pages_that_files_name_are_there() -> None:
+    rooms = ("streamdp", "connectors", "tests", "benchmarks", "deploy", "examples", "docs")
+    files = [*ROOT.glob("*.md"), *(file for room in rooms for file in (ROOT / room).rglob("*.*"))]
+    named = [
+        page
+        for file in files
+        if file.suffix in (".py", ".md", ".toml", ".yml", ".yaml")
+        for page in re.findall(r"(?<![\w/.-])docs/[\w/]+\.md\b", file.read_text("utf-8"))
+    ]
+    assert len(named) > 50
+    assert [page for page in named if not (ROOT / page).is_file()] == []

@@ -1,4 +1,4 @@
-"""The tables of a store, which are a public schema: docs/store.md."""
+"""The tables of a store, which are a public schema: docs/stories.md."""
 
 from __future__ import annotations
 
