@@ -10,14 +10,15 @@ import signal
 import socket
 import subprocess
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 from browser.process import axe
 from commands import command, environment, wait_for
-from playwright.sync_api import Browser, Page, Request, expect
+from playwright.sync_api import Browser, Locator, Page, Request, expect
 from ports import free_port
 
 from benchmarks.drifting import demo_stream
@@ -77,7 +78,7 @@ class Run:
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
-    made = Run(tmp_path_factory.mktemp("run"), "--beam", "4", "--second-look", "300")
+    made = Run(tmp_path_factory.mktemp("run"), "--beam", "4", "--second-look", "300", "--events", "events")
     made.give(800)
     wait_for(lambda: answers(made.port))
     yield made
@@ -169,6 +170,8 @@ def test_the_graph_moves_while_the_run_goes_on(opened: tuple[Page, Told], run: R
         return bool(said) and {each.strip() for each in said} == {"revised"}
 
     wait_for(is_revised)
+    for row in page.locator("#records li.was", has=page.locator("del")).all():
+        assert row.locator(".chip .name").inner_text() not in row.locator("del").all_inner_texts()
     assert told.errors == []
 
 
@@ -198,6 +201,127 @@ def test_a_cluster_that_was_searched_opens(opened: tuple[Page, Told], run: Run) 
     assert told.errors == []
 
 
+def answered(run: Run, question: str) -> Any:
+    """What programs are answered."""
+    with urllib.request.urlopen(f"http://127.0.0.1:{run.port}/v1/{question}") as answer:
+        return json.load(answer)
+
+
+NONE = "\u2013"
+"""What the page shows for no records."""
+
+
+def trend(story: dict[str, Any]) -> str:
+    """How the page shows how many more records a story, or a theme, has now."""
+    more = story["now"] - story["before"]
+    return f"▲ {more}" if more > 0 else f"▼ {-more}" if more < 0 else "=" if story["now"] else NONE
+
+
+def lived(story: dict[str, Any]) -> str:
+    """How long a story has lived, as the page shows it."""
+    seconds = story["last_time"] - story["began_time"]
+    for unit, name in ((86_400, "d"), (3600, "h")):
+        if seconds >= 2 * unit:
+            return f"{seconds / unit:.{int(seconds < 10 * unit)}f} {name}"
+    return f"{seconds / 60:.0f} min" if seconds >= 120 else f"{seconds:.0f} s"
+
+
+ORDERS: dict[str, Callable[[dict[str, Any]], Any]] = {
+    "name": lambda s: s["title"].lower(),
+    "size": lambda s: s["records"],
+    "now": lambda s: s["now"],
+    "trend": lambda s: s["now"] - s["before"],
+    "age": lambda s: -s["label"],
+}
+"""What the columns of the table go by."""
+
+
+def test_the_table_says_what_is_answered_and_is_sorted_by_what_is_clicked(
+    opened: tuple[Page, Told], run: Run
+) -> None:
+    page, told = opened
+    while page.locator("#more").is_visible():
+        page.click("#more")
+        page.wait_for_timeout(300)
+    listed = answered(run, "stories?least=1&limit=1000")["stories"]
+    stories = {story["label"]: story for story in listed}
+
+    def rows() -> list[list[str]]:
+        each = "all => all.map((row) => [row.dataset.cluster, row.querySelector('.open').textContent, "
+        each += "...[...row.cells].slice(1).map((cell) => cell.textContent.trim())])"
+        found: list[list[str]] = page.eval_on_selector_all("#table tbody tr[data-cluster]", each)
+        return found
+
+    wait_for(lambda: len(rows()) == len(stories))
+    for label, title, records, now, more, life, _, _ in rows():
+        story = stories[int(label)]
+        assert (title, records, now) == (story["title"], str(story["records"]), str(story["now"] or NONE))
+        assert (more, life) == (trend(story), lived(story))
+    keys = page.eval_on_selector_all("#table thead th:has(button)", "all => all.map((th) => th.dataset.key)")
+    assert {"name", "size", "now", "trend"} <= set(keys)
+    for key in [key for key in keys for _ in range(2)]:  # the second click turns the order round
+        head = page.locator(f"#table thead th[data-key={key}]")
+        before = head.get_attribute("aria-sort")
+        head.locator("button").click()
+        down = head.get_attribute("aria-sort") == "descending"
+        assert before != head.get_attribute("aria-sort")
+
+        def in_order(key: str = key, down: bool = down) -> bool:
+            by = [
+                float(row[-1].strip(NONE) or 0.0) if key == "novelty" else ORDERS[key](stories[int(row[0])])
+                for row in rows()
+            ]
+            return by == sorted(by, reverse=down)
+
+        wait_for(in_order, seconds=20.0)
+    assert told.errors == []
+
+
+def test_what_is_clicked_is_what_opens(opened: tuple[Page, Told], run: Run) -> None:
+    """Bands of the graph by their names, and both stories of what happened."""
+    page, told = opened
+    both = page.locator("#events .link + .link")
+    while not both.count():
+        run.give(50)
+        page.wait_for_timeout(300)
+    page.click("#pause")
+
+    def open_by(link: Locator) -> tuple[int, str]:
+        """The story that opens, and its name."""
+        link.click()
+        expect(page.locator("#cluster h2")).to_be_visible()
+        found = int(page.url.rpartition("/")[2]), page.inner_text("#cluster h2")
+        page.keyboard.press("Escape")
+        return found
+
+    for button in page.locator("#legend button").all():
+        name = button.locator(".name").inner_text()
+        assert open_by(button) == (int(str(button.get_attribute("data-cluster"))), name)
+    lines = (run.folder / "events").read_bytes().splitlines()
+    pairs = {(line["cluster"], line["other"]) for line in map(json.loads, lines)}
+    for row in page.locator("#events li").filter(has=both).all():
+        cluster, other = (open_by(link)[0] for link in row.locator(".link").all())
+        assert (cluster, other) in pairs
+    assert told.errors == []
+
+
+def test_what_the_graph_says_of_a_place_is_what_came_then(opened: tuple[Page, Told], run: Run) -> None:
+    page, told = opened
+    with urllib.request.urlopen(f"http://127.0.0.1:{run.port}/api/graph") as answer:
+        drawn = json.load(answer)
+    at = drawn["start"] + drawn["width"] * (len(drawn["others"]) - 2)
+    page.focus("#graph")
+    for band in drawn["bands"][:4]:
+        page.keyboard.press("ArrowUp")
+        page.keyboard.press("ArrowLeft")
+        records = answered(run, f"stories/{band['cluster']}/records?limit=1000")["records"]
+        count = sum(at <= record["time"] < at + drawn["width"] for record in records)
+        moment = datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+        assert page.inner_text("#graph-said") == f"{band['name']}: {count} records, {moment}"
+        page.keyboard.press("ArrowRight")
+    assert told.errors == []
+
+
 def test_a_typed_text_is_weighed(opened: tuple[Page, Told], run: Run) -> None:
     page, told = opened
     text = page.locator("#records li p").first.inner_text()
@@ -206,6 +330,11 @@ def test_a_typed_text_is_weighed(opened: tuple[Page, Told], run: Run) -> None:
     candidates = page.locator("#scored .candidates > li")
     expect(candidates).to_have_count(5)
     expect(candidates.first).to_contain_text("for it:")
+    story = candidates.locator("button.name").first
+    name = story.inner_text()
+    story.click()
+    expect(page.locator("#cluster h2")).to_have_text(name)
+    page.keyboard.press("Escape")
     page.fill("#text", "!!!")
     page.click("#score button")
     expect(page.locator("#scored")).to_contain_text("no words are left of its text")
@@ -374,7 +503,10 @@ def test_without_scripts_there_is_a_table(chromium: Browser, run: Run) -> None:
     page = context.new_page()
     page.goto(f"http://127.0.0.1:{run.port}/")
     expect(page.locator(".plain table")).to_be_visible()
-    assert page.locator(".plain tbody tr").count() > 3
+    rows = [row.locator("th, td").all_inner_texts() for row in page.locator(".plain tbody tr").all()]
+    found = answered(run, "stories?least=1&limit=50")["stories"]
+    wanted = [(str(each["label"]), str(each["records"]), str(each["now"])) for each in found]
+    assert [tuple(row[:3]) for row in rows] == wanted
     context.close()
 
 

@@ -10,7 +10,7 @@ import pytest
 from commands import parsed, wait_for
 from playwright.sync_api import Browser, Page, expect
 
-from tests.test_page_browser import Run, Told, answers, shown, up_to_date
+from tests.test_page_browser import NONE, Run, Told, answered, answers, shown, trend, up_to_date
 
 
 @pytest.fixture(scope="module")
@@ -129,17 +129,31 @@ def test_stories_that_ended_are_searched_and_all_records_read(opened: tuple[Page
     page.fill("#search", "")
     page.click("[data-level=themes]")
     page.select_option("#themes-wanted", "5")
-    expect(page.locator("#level-rows tbody tr")).to_have_count(5)
+    rows = page.locator("#level-rows tbody tr")
+    expect(rows).to_have_count(5)
+    themes = answered(run, "themes?themes=5")["themes"]
+    cells = [[cell.inner_text() for cell in row.locator("td").all()] for row in rows.all()]
+    assert cells == [
+        [str(len(each["stories"])), str(each["records"]), str(each["now"] or NONE), trend(each)]
+        for each in themes
+    ]
+    word = themes[0]["keywords"][0]
+    for search, count in ((word, 1), (f"{word} nosuchwordanywhere", 0), ("", 5)):
+        page.fill("#search", search)
+        page.wait_for_timeout(500)
+        assert (rows.count() >= count) if search == word else (rows.count() == count)
     page.locator("#level-rows .members button").first.click()
     expect(page.locator("#cluster h2")).to_be_visible()
     page.keyboard.press("Escape")
     page.click("[data-level=live]")
-    open_story(page, 0)
-    page.click("#all")
-    expect(page.locator("#cluster .records > li")).to_have_count(20)
-    page.click("#all")
-    expect(page.locator("#cluster .records > li")).to_have_count(40)
-    expect(page.locator("#cluster .records > li p").first).not_to_be_empty()
+    label = open_story(page, 0)
+    shown = page.locator("#cluster .records > li")
+    for count in (20, 40):
+        page.click("#all")
+        expect(shown).to_have_count(count)
+    records = answered(run, f"stories/{label}/records?limit=1000")["records"][::-1][:40]
+    assert [row.locator("p").inner_text() for row in shown.all()] == [each["text"] for each in records]
+    assert [row.get_attribute("data-seq") for row in shown.all()] == [str(each["seq"]) for each in records]
     assert told.errors == []
 
 

@@ -35,6 +35,7 @@ from streamdp.plots import (
     stack,
     streamgraph,
 )
+from streamdp.plots.lives import Life
 from streamdp.plots.pages import OF_FIT, OF_STREAM
 from streamdp.plots.stream import _outline, smoothed
 from streamdp.plots.style import filled, look, plain, style, styles_of
@@ -89,6 +90,9 @@ def test_bands_are_as_thick_as_the_counts(learned: Path) -> None:
     middle = data.clock.on_axis(0.5 * (data.edges[1:] + data.edges[:-1]))
     bands = drawn.collections
     assert len(bands) == len(data.counts)
+    totals = [f"({n:,})" for n in data.counts.sum(axis=1)]
+    listed = [text.get_text().rpartition(" ")[2] for text in drawn.get_legend().get_texts()]
+    assert listed[::-1] == [totals[-1], *totals[:-1]]
     for band, counts in zip(bands, [data.counts[-1], *data.counts[:-1]], strict=True):
         low, high = _outline(band, middle)
         assert np.allclose(high - low, counts)
@@ -162,6 +166,14 @@ def test_life_lines_agree_with_events(learned: Path) -> None:
     assert [text.get_text() for text in drawn.get_yticklabels()] == [
         f"cluster {life.cluster} ({life.size:,})" for life in sorted(largest, key=lambda life: life.begin)
     ]
+
+
+def test_a_dotted_line_goes_to_where_a_story_came_from_and_went() -> None:
+    lives = [Life(0, 9, 0.0, None), Life(1, 5, 3.0, 6.0, "split", "merged", 0, 2), Life(2, 4, 1.0, None)]
+    drawn = life_lines(lives, Clock("records"), 9.0, ax=axes())
+    row = {str(each.get_gid()): each.get_ydata()[0] for each in drawn.lines if each.get_gid()}
+    dotted = {(each.get_xdata()[0], *each.get_ydata()) for each in drawn.lines if each.get_linestyle() == ":"}
+    assert dotted == {(3.0, row["life 1"], row["life 0"]), (6.0, row["life 1"], row["life 2"])}
 
 
 def test_lives_without_events_span_the_records(learned: Path) -> None:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 import urllib.parse
-from collections.abc import Iterator
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import hypothesis
 import msgspec
 import pytest
-from commands import fail, parsed, succeed, wait_for
+from commands import fail, newest_lines, parsed, succeed, wait_for
 from hypothesis import strategies as st
 from serving import Served
 from test_programs import asked
@@ -34,6 +35,7 @@ from streamdp.questions.questions import (
 )
 from streamdp.questions.sources import LocalSource, RemoteSource
 from streamdp.state.corrections import CorrectionRequest
+from streamdp.story.story import Story, iso
 
 BEGAN = 1_700_000_000
 TALES = (
@@ -110,6 +112,126 @@ def plain(answer: Any) -> dict[str, Any]:
 def test_a_state_and_a_store_answer_alike(folder: Path, question: Asked) -> None:
     state, store = (LocalSource(str(folder / name)) for name in ("st", "news.db"))
     assert plain(state.answer(question)) == plain(store.answer(question))
+
+
+WORDS = """
+storm coast flood taxes vote parliament goal match striker film prize actor rail strike union virus ward nurse
+orbit rocket crew grain harvest drought bridge tunnel ferry museum painting thief whale reef diver bank loan
+rates chess gambit queen comet crater dust opera tenor stage
+""".split()  # noqa: SIM905 - forty-five of them
+"""Three for each story."""
+
+
+class Known(NamedTuple):
+    """A state and a store of many stories, with all that each lists; and their records as these were sent."""
+
+    sources: list[tuple[LocalSource, list[Story]]]
+    records: dict[int, list[dict[str, Any]]]
+
+    def find(self, story: Story, words: list[str]) -> bool:
+        """Whether a record of a story, or what the list says of it, holds all words."""
+        texts = [record["text"] for record in self.records[story.label]]
+        texts.append(" ".join([story.title, *story.keywords, *story.samples]))
+        return any(all(word.lower() in text.lower() for word in words) for text in texts)
+
+
+@pytest.fixture(scope="module")
+def known(tmp_path_factory: pytest.TempPathFactory) -> Known:
+    """A record a minute of stories that begin one after the other."""
+    folder, sent = tmp_path_factory.mktemp("known"), []
+    for i in range(900):
+        first = 3 * max(i // 60 - (0, 0, 1, 0, 2, 0, 0)[i % 7], 0)
+        text = f"{' '.join(WORDS[first : first + 3])} at {('dawn', 'noon', 'dusk')[i % 3]}"
+        sent.append({"id": f"r{i}", "text": text, "time": BEGAN + 60 * i})
+    (folder / "in.jsonl").write_text("".join(json.dumps(record) + "\n" for record in sent))
+    run = ("consume", "in.jsonl", "--state", "st", "--store", "news.db", "--output", "out", "--keep", "text")
+    succeed(folder, *run, "--max-lateness", "0", "--decay", "window", "--decay-scale", "150")
+    records = defaultdict(list)
+    for line in newest_lines((folder / "out").read_bytes()):
+        records[line["cluster"]].append({"seq": line["seq"], **sent[line["seq"]]})
+    both = (LocalSource(str(folder / name)) for name in ("st", "news.db"))
+    every = ListStories(which="all", least=1, limit=1000)
+    return Known([(source, source.answer(every).stories) for source in both], records)
+
+
+NOW, NEWEST = 6 * 3600, BEGAN + 60 * 899
+"""The latest half of the records took seven hours and a half: now is six hours."""
+
+
+def test_what_is_said_of_a_story_is_what_its_records_say(known: Known) -> None:
+    for _, stories in known.sources:
+        assert {story.label for story in stories} == set(known.records)
+        assert {story.trend for story in stories} == {"new", "fading", "silent"}
+        assert {story.ended for story in stories} == {False, True}
+        for story in stories:
+            own = known.records[story.label]
+            times = [record["time"] for record in own]
+            back = Counter((NEWEST - time) // NOW for time in times)
+            peak = max(NEWEST - NOW * (max(back, key=lambda n: (back[n], n)) + 1), times[0])
+            assert (story.records, story.now, story.before) == (len(own), back[0], back[1])
+            assert (story.began_time, story.peak_time, story.last_time) == (times[0], peak, times[-1])
+            assert (story.began, story.peak, story.last) == (iso(times[0]), iso(peak), iso(times[-1]))
+            assert story.title in {record["text"] for record in own}
+            assert {*WORDS} & {*story.title.split()} <= {*story.keywords}
+            if not story.ended:
+                assert (story.first_seq, story.last_seq) == (own[0]["seq"], own[-1]["seq"])
+
+
+ORDERS: dict[str, Callable[[Story], Any]] = {
+    "size": lambda s: (-s.records, s.label),
+    "growing": lambda s: (s.before - s.now, -s.records, s.label),
+    "new": lambda s: -s.first_seq,
+    "last": lambda s: (-s.last_seq, s.label),
+}
+MOMENTS = st.none() | st.integers(0, 15).map(lambda hours: iso(BEGAN + 3600.0 * hours))
+
+
+@hypothesis.settings(max_examples=100)
+@hypothesis.given(
+    question=st.builds(
+        ListStories,
+        which=st.sampled_from(["live", "ended", "all"]),
+        sort=st.sampled_from(sorted(ORDERS)),
+        least=st.sampled_from([1, 2, 60, 61]),
+        search=st.sampled_from(["", "", "noon", "STORM dusk", "coast vote", "opera"]),
+        since=MOMENTS,
+        until=MOMENTS,
+        growing=st.booleans(),
+        start=st.integers(0, 3),
+        limit=st.integers(1, 5),
+    )
+)
+def test_the_stories_are_those_that_were_asked_for(known: Known, question: ListStories) -> None:
+    def asked_for(story: Story) -> bool:
+        return (
+            question.which in ("all", "ended" if story.ended else "live")
+            and (question.since is None or str(story.last) >= question.since)
+            and (question.until is None or str(story.began) <= question.until)
+            and (not question.growing or story.now > story.before)
+            and (not question.search or known.find(story, question.search.split()))
+        )
+
+    for source, stories in known.sources:
+        some = [story for story in stories if asked_for(story)]
+        wanted = sorted((s for s in some if s.records >= question.least), key=ORDERS[question.sort])
+        shown = wanted[question.start : question.start + question.limit]
+        found = source.answer(question)
+        assert [story.label for story in found.stories] == [story.label for story in shown]
+        assert (found.total, found.small, found.records) == (len(wanted), len(some) - len(wanted), 900)
+        rest = wanted[question.start + question.limit :]
+        assert found.next == (question.start + question.limit if rest else None)
+
+
+def test_records_of_a_story_are_read_a_page_at_a_time(known: Known) -> None:
+    for source, _ in known.sources:
+        for label, own in known.records.items():
+            read, after = [], -1
+            while after is not None:
+                page = source.answer(ListRecords(label=label, after=after, limit=25))
+                assert len(page.records) == min(25, len(own) - len(read))
+                read += [(each.seq, each.id, each.time, each.text) for each in page.records]
+                after = page.next
+            assert read == [(each["seq"], each["id"], each["time"], each["text"]) for each in own]
 
 
 def by_http(served: Served, question: Asked) -> Any:

@@ -10,6 +10,8 @@ import pytest
 from browser.process import axe, browser
 from commands import fail, succeed
 
+from streamdp.story.story import iso
+
 START = 1_767_225_600
 TALES = ("storm hits coast flood wave", "election vote count ballot", "goal <b>match</b> striker cup")
 
@@ -44,7 +46,15 @@ def test_a_report_says_what_happened(reported: Path, name: str) -> None:
     assert "goal &lt;b&gt;match&lt;/b&gt; striker cup" in page
     assert "<b>match" not in page
     assert "2026-01-01T00:00:00Z" in page
-    assert page.count("<section") == 3
+    sections = re.findall(r"<section.*?</section>", page)
+    assert len(sections) == 3
+    for section in sections:
+        third = next(i for i, tale in enumerate(TALES) if tale.split()[0] in section)
+        began, last = (START + 60 * at for at in (300 * third, 300 * third + 299))
+        peak = max(began, START + 60 * 899 - 6 * 3600 * (1, 2, 3)[2 - third])  # now is six hours
+        assert f"began {iso(began)}; peak {iso(peak)}; last {iso(last)}" in section
+        places = [float(x) // 4 for x in re.findall(r'<rect x="(\d+)"', section)]
+        assert places == [*range(20 * third, 20 * third + 20)]
     assert not re.search(r"https?:|<script|<link|@import|url\(", page)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
@@ -139,6 +140,14 @@ def test_export_of_texts(state: Path) -> None:
     assert held is not None
     assert [row["cluster"] for row in found["records"]] == held.labels.tolist()
     assert sum(row["count"] for row in found["record_words"]) == held.batch.counts.sum()
+    given = [json.loads(line) for line in (state / "in.jsonl").read_text().splitlines()]
+    assert all(row["word"] in given[row["seq"]]["text"].lower() for row in found["record_words"])
+    assert all(row["time"] == given[row["seq"]]["time"] for row in found["records"])
+    for name in ("cluster_words", "cluster_samples"):
+        ranks = defaultdict(list)
+        for row in found[name]:
+            ranks[row["cluster"]].append(row["rank"])
+        assert all(own == [*range(1, len(own) + 1)] for own in ranks.values())
     assert {type(cell) for rows in found.values() for row in rows for cell in row.values()} <= {
         int, float, str, type(None)
     }  # fmt: skip
