@@ -20,6 +20,7 @@ from oracle.families import Categorical, HierarchicalPitmanYor
 import streamdp
 from streamdp import Clustering, Engine, Evidence, Record, Settings
 from streamdp.encode.batch import Batch
+from streamdp.errors import ConfigError
 from streamdp.records.columns import Columns
 from streamdp.streams.beam import BeamStream
 
@@ -110,10 +111,13 @@ def test_what_cannot_be_clustered_has_no_label() -> None:
         (pl.DataFrame({"text": ["a"], "label": [1]}), "text", {}, "has a column 'label' already"),
         (pl.DataFrame({"text": ["a"]}), "text", {"time_field": "at"}, "no column 'at' for times"),
         (pl.DataFrame({"a": [1.0]}), "a", {}, "holds neither texts nor vectors: name features as"),
+        (pl.DataFrame({"text": ["a"]}), "text", {"beem": 3}, "^beem: no such setting, did you mean beam\\?$"),
+        (["a text"], None, {"beem": 3}, "^beem: no such setting, did you mean beam\\?$"),
+        (["a text"], None, {"beam": 3, "settings": Settings()}, "^beam: say it in settings, or leave"),
     ],
 )
-def test_what_is_wrong_is_said(frame: Any, column: str, given: dict[str, Any], told: str) -> None:
-    with pytest.raises(ValueError, match=told):
+def test_what_is_wrong_is_said(frame: Any, column: Any, given: dict[str, Any], told: str) -> None:
+    with pytest.raises((ValueError, ConfigError), match=told):
         streamdp.cluster(frame, column, **given)
 
 

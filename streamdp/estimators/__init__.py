@@ -9,10 +9,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, overload
 
 from streamdp.engine import Engine
+from streamdp.errors import ConfigError
 from streamdp.estimators.frames import Clustering, cluster_frame
 from streamdp.records import Assignment, Record, Reject, Value
 from streamdp.records.frames import rows_of
 from streamdp.settings import Settings
+from streamdp.settings.options import nearest
 
 
 @overload
@@ -50,13 +52,18 @@ def cluster(
     settings
         Model, search, text and time; None: the defaults.
     given
-        Settings by name in the place of ``settings``. ConfigError where one cannot be.
+        Settings by name in the place of ``settings``. ConfigError for one that there is not, or that cannot be.
 
     Examples
     --------
     >>> [a.cluster for a in cluster(["storm over the coast", "coast storm"], second_look=0)]
     [0, 0]
     """
+    if given and settings is not None:
+        raise ConfigError(f"{next(iter(given))}: say it in settings, or leave settings out")
+    names = Settings.__struct_fields__
+    for name in given.keys() - set(names):
+        raise ConfigError(f"{name}: no such setting{nearest(name, names)}")
     settings = settings if settings is not None else Settings(**given)
     return _stream(records, settings) if columns is None else cluster_frame(records, columns, settings)
 
