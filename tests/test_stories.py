@@ -124,7 +124,10 @@ def test_one_story_whole(told: Path) -> None:
     assert shown.count(" report") >= 200
     code, message = fail(told, "stories", "out.jsonl", "--story", "99999")
     assert code == 66
-    assert "no live story 99999" in message
+    assert "no story 99999" in message
+    (ended,) = parsed(succeed(told, "stories", "st", "--closed", "--search", "storm", "--json"))
+    shown = succeed(told, "stories", "st", "--story", str(ended["label"])).decode()
+    assert shown.startswith(f"story {ended['label']}, which has ended: {ended['title']}\n")
 
 
 def test_pages_and_tables_are_harmless_where_they_are_opened(told: Path, tmp_path: Path) -> None:

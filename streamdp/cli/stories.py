@@ -20,7 +20,7 @@ from streamdp.cli.options import StoriesOptions
 from streamdp.cli.summary import refined_line
 from streamdp.errors import ConfigError, Exit, foreseen
 from streamdp.ledger.samples import text_of_kept
-from streamdp.questions.asking import chosen_of, stories_asked
+from streamdp.questions.asking import chosen_of, stories_asked, story_of
 from streamdp.questions.questions import ListStories
 from streamdp.reports.report import document
 from streamdp.reports.report import report as written
@@ -352,16 +352,9 @@ def _record_row(label: int, title: str, record: StoryRecord) -> dict[str, Any]:
 
 
 def _print_one(source: StorySource, found: Stories, label: int, options: StoriesOptions) -> None:
-    """Print a story whole. Raises ConfigError where there is none of the label."""
-    story = found.story(label)
-    story = None if story is None else source.in_full(story)
-    if story is None:
-        other = "live" if options.closed else "closed"
-        raise ConfigError(
-            f"there is no {'closed' if options.closed else 'live'} story {label}: it may be {other}, or part "
-            "of another",
-            Exit.NO_INPUT,
-        )
+    """Print a story whole, which lives or has ended. Raises QuestionError where there is none."""
+    known = found.story(label) or story_of(source, label, _seconds("--now", options.now))
+    story = source.in_full(known)
     if options.csv or options.json or options.html or options.records:
         one = found.like([story])
         if options.records:
@@ -377,7 +370,7 @@ def _print_one(source: StorySource, found: Stories, label: int, options: Stories
 
 def _life(story: Story, found: Stories) -> Iterable[str]:
     """What there is to say of a story, line by line."""
-    yield f"{found.noun} {story.label}: {story.title}"
+    yield f"{found.noun} {story.label}{', which has ended' if story.ended else ''}: {story.title}"
     if story.keywords:
         yield f"keywords: {', '.join(story.keywords)}"
     times = [("began", story.began), ("peak", story.peak), ("last", story.last)]

@@ -94,6 +94,15 @@ def chosen_of(
     return large.by(question.sort), len(wanted) - len(large)
 
 
+def story_of(source: StorySource, label: int, stretch: float | None = None) -> Story:
+    """A story that lives, or has ended. Raises QuestionError where there is none."""
+    for closed in (False, True):
+        if (found := source.stories(closed=closed, stretch=stretch).story(label)) is not None:
+            return found
+    named = str(label) if len(str(label)) <= 20 else f"{str(label)[:20]}..."
+    raise QuestionError(f"there is no story {named}: it may have become part of another", Exit.NO_INPUT)
+
+
 def _moment(name: str, text: str, found: Stories, state: str | Path | None) -> float:
     try:
         return since_of(state, text, lambda: found.clock, name)
@@ -133,18 +142,11 @@ class Answers:
 
     def show_story(self, question: ShowStory) -> Story:
         """One story, which lives or has ended."""
-        return self._source.in_full(self._one(question.label))
-
-    def _one(self, label: int) -> Story:
-        for closed in (False, True):
-            if (found := self._source.stories(closed=closed).story(label)) is not None:
-                return found
-        named = str(label) if len(str(label)) <= 20 else f"{str(label)[:20]}..."
-        raise QuestionError(f"there is no story {named}: it may have become part of another", Exit.NO_INPUT)
+        return self._source.in_full(story_of(self._source, question.label))
 
     def list_records(self, question: ListRecords) -> RecordList:
         """Records of a story, as far as they are known."""
-        self._one(question.label)
+        story_of(self._source, question.label)
         left = (record for _, record in self._source.records([question.label]) if record.seq > question.after)
         found = [record for record, _ in zip(left, range(question.limit + 1), strict=False)]
         some = found[: question.limit]
