@@ -280,7 +280,7 @@ def test_the_table_says_what_is_answered_and_is_sorted_by_what_is_clicked(
 def test_what_is_clicked_is_what_opens(opened: tuple[Page, Told], run: Run) -> None:
     """Bands of the graph by their names, and both stories of what happened."""
     page, told = opened
-    both = page.locator("#events .link + .link")
+    both = page.locator("#events li").filter(has=page.locator(".link + .link"))
     while not both.count():
         run.give(50)
         page.wait_for_timeout(300)
@@ -299,7 +299,7 @@ def test_what_is_clicked_is_what_opens(opened: tuple[Page, Told], run: Run) -> N
         assert open_by(button) == (int(str(button.get_attribute("data-cluster"))), name)
     lines = (run.folder / "events").read_bytes().splitlines()
     pairs = {(line["cluster"], line["other"]) for line in map(json.loads, lines)}
-    for row in page.locator("#events li").filter(has=both).all():
+    for row in both.all():
         cluster, other = (open_by(link)[0] for link in row.locator(".link").all())
         assert (cluster, other) in pairs
     assert told.errors == []

@@ -34,11 +34,18 @@ def test_show(learned: Path) -> None:
 
 
 @pytest.mark.parametrize("count", [12, 150])
-def test_stories_of_few_vectors_counts_them(count: int, tmp_path: Path) -> None:
+def test_few_vectors_are_counted_as_stories_exported_and_drawn(count: int, tmp_path: Path) -> None:
     rows = ({"vector": [i % 3 * 5.0, i % 7 / 10, 1.0]} for i in range(count))
     (tmp_path / "v.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     succeed(tmp_path, "consume", "v.jsonl", "--state", "st", "--output", "out.jsonl")
     assert succeed(tmp_path, "stories", "st").decode().startswith(f"{count} records; ")
+    succeed(tmp_path, "state", "export", "st", "--into", "tables")
+    exported = parsed((tmp_path / "tables" / "clusters.jsonl").read_bytes())
+    stories = parsed(succeed(tmp_path, "stories", "st", "--json", "--least", "1"))
+    assert [(c["cluster"], c["size"]) for c in exported] == [(s["label"], s["records"]) for s in stories]
+    assert len((tmp_path / "tables" / "records.jsonl").read_bytes().splitlines()) == count
+    succeed(tmp_path, "plot", "st")
+    assert (tmp_path / "st-streamgraph.png").exists()
 
 
 def test_stories_vectors_and_an_empty_state(tmp_path: Path) -> None:
@@ -64,6 +71,16 @@ def test_stories_errors(tmp_path: Path) -> None:
     assert fail(tmp_path, "stories", "none")[0] == 66
     assert fail(tmp_path, "stories", ".")[0] == 66
     assert fail(tmp_path, "stories", "file")[0] == 65
+    for text in (
+        "no snapshot",
+        '{"text": "storm',
+        '{"text": "storm"}',
+        '{"event":"born","se',
+    ):  # no line ends
+        (tmp_path / "file").write_text(text)
+        assert fail(tmp_path, "stories", "file")[0] == 65
+    (tmp_path / "file").write_text('{"seq":0,"clus')  # which a run is about to write
+    assert succeed(tmp_path, "stories", "file", "--json") == b""
 
 
 def test_score(learned: Path) -> None:

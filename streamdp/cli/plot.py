@@ -15,7 +15,7 @@ from streamdp.plots.lives import Life, lives_of_answers, lives_of_clusters, live
 from streamdp.plots.pages import OF_STREAM, names_of, of_stream
 from streamdp.plots.style import Clock
 from streamdp.records import ClusterSummary, Event
-from streamdp.reports.source import is_state, open_state
+from streamdp.reports.source import is_state, opened
 from streamdp.run.messages import say
 from streamdp.settings.schema import Classes
 
@@ -98,12 +98,16 @@ def plot(
     else:
         place = Place.of("--output", output, overwrite=overwrite, given=given)
     check_pictures(place, OF_STREAM)
-    engine = open_state(source, classes)[1] if is_state(source) else None
-    answered = read_answers(source) if engine is None else Answered.of_engine(engine)
+    engine = None
+    if is_state(source):
+        _, engine, newest = opened(source, classes)
+        answered = Answered.of_engine(engine, newest.values())
+    else:
+        answered = read_answers(source)
     if not len(answered):
         raise DrawError(f"{source}: there is no answer to draw", Exit.BAD_DATA)
     turns = None if events is None else read_events(events)
-    known = engine if state is None else open_state(state, classes)[1]
+    known = engine if state is None else opened(state, classes)[1]
     clusters: list[ClusterSummary] = [] if known is None else [*known.closed(), *known.clusters()]
     if engine is not None:
         _report_on_state(engine, answered)

@@ -11,7 +11,7 @@ from streamdp.answers.listing import ago, counted
 from streamdp.cli.tables import TableFormat, write_tables
 from streamdp.engine import Engine
 from streamdp.errors import Exit, StreamdpError
-from streamdp.reports.source import open_snapshot, open_state, settings_of
+from streamdp.reports.source import open_snapshot, opened, settings_of
 from streamdp.run.messages import say
 from streamdp.settings.load import differences, model_settings
 from streamdp.settings.schema import Classes, Settings
@@ -72,6 +72,6 @@ def verify(state: str, classes: Classes) -> int:
 
 def export(state: str, into: str, form: TableFormat, classes: Classes) -> None:
     """Write clusters, records and settings of a snapshot as flat tables, a file each."""
-    header, engine = open_state(state, classes)
+    header, engine, _ = opened(state, classes)
     written = write_tables(Path(into), form, engine, header.settings)
     say(f"{into}: " + ", ".join(f"{name} ({counted(rows, 'row')})" for name, rows in written.items()))

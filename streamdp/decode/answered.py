@@ -143,7 +143,7 @@ def delimiter_of(header: str) -> str:
 
 def _lines(path: str | Path, error: Error) -> Iterator[tuple[int, Answer]]:
     decode = msgspec.json.Decoder(_Line).decode
-    for number, line in written_lines(path, decode, error, torn_end=True):
+    for number, line in written_lines(path, decode, error, torn=(b'{"seq":', b'{"final_through":')):
         if line.seq is not None and line.cluster is not None and line.event is None:
             yield number, Answer(**{name: getattr(line, name) for name in _FIELDS})
         elif line.final_through is None:

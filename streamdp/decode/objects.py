@@ -267,11 +267,12 @@ def unpacked(path: str | Path, error: Error) -> Iterator[BinaryIO]:
 
 
 def written_lines(
-    path: str | Path, decode: Callable[[bytes], _T], error: Error, *, torn_end: bool = False
+    path: str | Path, decode: Callable[[bytes], _T], error: Error, *, torn: tuple[bytes, ...] = ()
 ) -> Iterator[tuple[int, _T]]:
     """The lines that are not blank, decoded, with their numbers from 1; gzipped if the name ends in .gz.
 
-    With ``torn_end``, a last line without its newline that is no JSON is left out. Raises ``error``.
+    A last line without its newline that is no JSON is left out where it begins as one of ``torn`` does: a
+    writer may not be done with it. Raises ``error``.
     """
     with unpacked(path, error) as file:
         for number, line in enumerate(file, 1):
@@ -280,8 +281,10 @@ def written_lines(
             try:
                 decoded = decode(line)
             except (msgspec.DecodeError, UnicodeDecodeError) as cause:
-                torn = torn_end and not line.endswith(b"\n")
-                if torn and not isinstance(cause, msgspec.ValidationError):
+                begun = not line.endswith(b"\n") and any(
+                    line[: len(each)] == each[: len(line)] for each in torn
+                )
+                if begun and not isinstance(cause, msgspec.ValidationError):
                     return
                 raise error(f"{path}, line {number}: {cause}", Exit.BAD_DATA) from cause
             yield number, decoded

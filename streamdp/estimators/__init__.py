@@ -52,7 +52,7 @@ def cluster(
     settings
         Model, search, text and time; None: the defaults.
     given
-        Settings by name in the place of ``settings``. ConfigError for one that there is not, or that cannot be.
+        Settings by name in the place of ``settings``. ConfigError where there is none such, or one cannot be.
 
     Examples
     --------

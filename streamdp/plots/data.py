@@ -63,9 +63,12 @@ class Answered:
         return cls(np.arange(first, first + len(cluster)), known, cluster)
 
     @classmethod
-    def of_engine(cls, engine: Engine) -> Answered:
-        """What a state remembers: labels of retained records, answers of those that are not final."""
-        complete = cls.of(engine.open_answers())
+    def of_engine(cls, engine: Engine, known: Iterable[Assignment] | None = None) -> Answered:
+        """What a state remembers: labels of retained records, and the answers that are ``known``.
+
+        None: those that are not final.
+        """
+        complete = cls.of(engine.open_answers() if known is None else known)
         held = engine.retained()
         if held is None or (len(complete.seq) and complete.seq[0] <= held.first):
             return complete
@@ -93,7 +96,7 @@ def read_events(path: str | Path) -> list[Event]:
     """Events that ``consume --events`` wrote. Raises DrawError."""
     found = []
     decode = msgspec.json.Decoder(dict[str, Any]).decode
-    for number, line in written_lines(path, decode, DrawError, torn_end=True):
+    for number, line in written_lines(path, decode, DrawError, torn=(b'{"event":',)):
         try:
             found.append(msgspec.convert(line, Event))
         except msgspec.ValidationError as error:
