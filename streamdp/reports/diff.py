@@ -75,10 +75,8 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
 class Diff(NamedTuple):
     """Changes: what is new and came more than once, by size, then the others, the most surprising first.
 
-    What is before them ends at ``until``, what is after at ``end``.
-
-    Both are in seconds, or in records where these have no times (not ``dated``), and what is after begins at
-    ``since``; ``begin`` is how far back what is before is known.
+    What is before them goes from ``begin`` to ``until``, what is after from ``since`` to ``end``: in seconds,
+    or in records where these have no times (not ``dated``).
     """
 
     changes: list[Change]
@@ -159,13 +157,8 @@ def _of_records(labels: np.ndarray, times: np.ndarray | None, stories: Stories) 
     )
 
 
-def since(state: str | Path, time: float) -> Diff:
-    """What has changed since a time, in seconds, or a number of records. Raises StreamdpError."""
-    return since_in(told_at(state), time)
-
-
 def since_in(told: Told, time: float) -> Diff:
-    """The same of a stream at hand.
+    """What has changed since a time, in seconds, or a number of records. Raises StoriesError.
 
     Stories that began since then are new, however little is remembered from before.
     """
@@ -328,16 +321,7 @@ def _of_hole(
         for i in np.argsort(logs, kind="stable")[:3].tolist()
     ]
     nth = sum(other.place <= hole.place for other in past.holes[story.label])
-    return Change(
-        kind="changed",
-        label=story.label,
-        title=story.title,
-        before=int(k0.sum()),
-        after=int(k1.sum()),
-        surprise=round(max(surprise, 0.0), 2),
-        began=story.began,
-        began_time=story.began_time,
-        levels=_levels(past, story.label),
-        hole="level" if hole.place == LEVEL else f"{hole.kind} (hole {nth})",
-        values=shares,
-    )
+    called = "level" if hole.place == LEVEL else f"{hole.kind} (hole {nth})"
+    change = change_of(story, past, "changed", (int(k0.sum()), int(k1.sum())), surprise)
+    none = {"line": "", "line_before": "", "line_after": ""}
+    return msgspec.structs.replace(change, **none, hole=called, values=shares)
