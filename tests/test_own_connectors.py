@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 
 import pytest
-from commands import command, environment
+from commands import command, environment, fail
 from feeds import texts
 
 ENTRIES = """
@@ -116,7 +116,7 @@ def test_a_table_has_the_columns_of_its_positions(tmp_path: Path, installed: dic
         (
             ["in.jsonl", "--output", "sqs://x"],
             69,
-            "install its package with pip, one of examples/",
+            "pip install the package that has it (examples/ of",
         ),
         (["gone:///x"], 69, "shelves_that_are_gone:Source does not load: No module named 'shelves_that_are_"),
         (["later:///x"], 69, "later:///x: the source shelves:later does not load: No module named 'lacking_"),
@@ -163,18 +163,28 @@ def test_a_state_goes_on_with_what_it_wrote_to(tmp_path: Path, installed: dict[s
     assert not (tmp_path / "answers.jsonl").exists()
 
 
-def test_without_packages_it_says_how_to_get_one(tmp_path: Path) -> None:
-    env = environment()
-    done = subprocess.run(
-        [sys.executable, "-m", "streamdp", "consume", "redis://host/news"],
-        cwd=tmp_path,
-        env=env,
-        capture_output=True,
-        text=True,
-        timeout=300,
+@pytest.mark.parametrize(
+    ("arguments", "what"),
+    [
+        (["redis://host/news"], "source for redis"),
+        (["SQS://host/news", "--output", "redis://host/x"], "source for sqs"),
+        (["-", "--output", "redis://me:secret@host/x"], "sink for redis"),
+        (["-", "--events", "sqs://host/x"], "sink for sqs"),
+    ],
+)
+def test_without_packages_it_says_how_to_get_one(tmp_path: Path, arguments: list[str], what: str) -> None:
+    how = "pip install the package that has it (examples/ of streamdp has some), or write one"
+    code, said = fail(tmp_path, "consume", *arguments)
+    assert (code, said) == (
+        69,
+        f"streamdp: there is no {what}:// (no package brings one): {how} (docs/connectors.md)\n",
     )
-    assert done.returncode == 69
-    assert done.stderr == (
-        "streamdp: there is no source for redis:// (no package brings one): install its package with pip, "
-        "one of examples/ of streamdp or another's, or write it: docs/connectors.md\n"
-    )
+
+
+@pytest.mark.parametrize("more", [("--topic", "news", "--output", "out"), ("-", "--output-topic", "answers")])
+def test_topics_without_their_package_say_what_to_install(tmp_path: Path, more: tuple[str, ...]) -> None:
+    hidden = "import sys; sys.modules['kafka'] = None; from streamdp.cli import main; main()"
+    run = [sys.executable, "-c", hidden, "consume", *more, "--state", "st"]
+    done = subprocess.run(run, cwd=tmp_path, env=environment(), input=b"", capture_output=True, timeout=300)
+    said = b"streamdp: Kafka needs two more packages: pip install kafka-python crc32c\n"
+    assert (done.returncode, done.stderr) == (69, said)

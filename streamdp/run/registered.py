@@ -81,8 +81,8 @@ def _missing(what: str, scheme: str, group: str) -> ConfigError:
     if guess := nearest(scheme, others):
         return ConfigError(f"{none} (there are {here}{guess})", Exit.USAGE)
     installed = f"there are {here}" if others else "no package brings one"
-    how = "install its package with pip, one of examples/ of streamdp or another's, or write it"
-    return ConfigError(f"{none} ({installed}): {how}: docs/connectors.md", Exit.UNAVAILABLE)
+    how = "pip install the package that has it (examples/ of streamdp has some), or write one"
+    return ConfigError(f"{none} ({installed}): {how} (docs/connectors.md)", Exit.UNAVAILABLE)
 
 
 def _how_to_mend(package: Distribution | None) -> str:

@@ -23,8 +23,8 @@ _TOPIC = {"topic": "{flag} is for topics, and {of.label} is none"}
 
 def scheme_of(address: str | None) -> str | None:
     """``redis`` of ``redis://host/news``; None for what is no address, such as a path."""
-    found = re.match(r"([a-z][a-z0-9+.-]*)://", address or "")
-    return found and found[1]
+    found = re.match(r"([a-z][a-z0-9+.-]*)://", address or "", re.IGNORECASE)
+    return found and found[1].lower()
 
 
 def without_password(address: str) -> str:
