@@ -2,7 +2,8 @@
 
 Names are demo, tweets_t, reuters21578, mixture (vectors), openssh (a log), hands (stories with a store,
 corrected by hand) and changes (a log in which something changes); each is drawn at 1440 x 900 and 390 x 844,
-light and dark. The views of the last two are drawn on paper, too.
+light and dark. The views of the last two are drawn on paper, too. The name docs alone draws page.png and
+report.png of the documentation: the page and the report of examples/newsroom.py.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from test_diff import START, log
 from benchmarks.drifting import demo_stream
 
 DATA = Path(__file__).parents[1] / ".." / "shared" / "data"
+NEWSROOM = str(Path(__file__).parents[1] / "examples" / "newsroom.py")
 SIZES = {"wide": (1440, 900), "phone": (390, 844)}
 TEXTS = {
     "demo": "second strike of railway staff",
@@ -83,10 +85,38 @@ def answered(page: Any) -> int:
     return int(page.inner_text("#strip dd").replace(",", "") or 0)
 
 
+def draw_docs(chromium: Any, folder: str) -> None:
+    """The pictures of the documentation."""
+    port = free_port()
+    with tempfile.TemporaryDirectory() as own:
+        quiet = {"cwd": own, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+        subprocess.run([sys.executable, NEWSROOM], check=True, **quiet)
+        read = ("--text-field", "headline", "--time-field", "published", "--output", "a.csv", "--state", "st")
+        command = [sys.executable, "-m", "streamdp", "consume", "news.csv", *read, "--store", "news.db"]
+        process = subprocess.Popen([*command, "--page", str(port), "--page-linger"], **quiet)  # type: ignore[call-overload]
+        try:
+            page = chromium.new_page(viewport={"width": 1440, "height": 900}, color_scheme="light")
+            ready(page, port, "newsroom")
+            page.fill("#text", "moon probe launched at dawn")
+            page.click("#score button")
+            page.wait_for_selector("#scored li", timeout=30_000)
+            page.evaluate("document.activeElement.blur(); scrollTo(0, 0)")
+            page.screenshot(path=f"{folder}/page.png")
+        finally:
+            process.kill()
+            process.wait()
+        report = ["stories", "news.db", "--report", "report.html", "--title", "Three days of news"]
+        subprocess.run([sys.executable, "-m", "streamdp", *report], check=True, **quiet)
+        page.goto(f"file://{own}/report.html")
+        page.screenshot(path=f"{folder}/report.png")
+
+
 def main(folder: str, *names: str) -> None:
     """Draw."""
     Path(folder).mkdir(parents=True, exist_ok=True)
     with browser() as chromium:
+        if names == ("docs",):
+            return draw_docs(chromium, folder)
         for name in names or (*TEXTS, *VIEWS):
             port = free_port()
             with tempfile.TemporaryDirectory() as own:
