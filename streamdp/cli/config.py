@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-import sys
+import time
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
 import msgspec
+from rich.table import Table
 
 from streamdp.answers.listing import counted, when
+from streamdp.cli.stories import console
 from streamdp.cli.summary import lateness_line
+from streamdp.demo.stream import demo_stream
 from streamdp.encode.category_encoder import CategoryEncoder
-from streamdp.encode.embedding import PACKAGES, names_here
+from streamdp.encode.embedding import PACKAGES, TableEmbedding, load_embedding, names_here
 from streamdp.encode.encoders import Encoder, encode_all, order_of
 from streamdp.encode.order import Ready
 from streamdp.encode.vector_encoder import VectorEncoder
@@ -21,6 +24,7 @@ from streamdp.engine import Engine
 from streamdp.errors import ConfigError, Exit, how_to_install
 from streamdp.records import Position, Record, Reject, holds_categories
 from streamdp.run.hints import hint
+from streamdp.run.messages import say
 from streamdp.run.reading import Reader, is_columnar
 from streamdp.run.recognise import recognised
 from streamdp.settings import Settings
@@ -41,7 +45,7 @@ def config(settings: Settings) -> None:
         lines += ["", f"# {title}"]
         for field in fields:
             lines += ["", *_entry(field, getattr(settings, field.name))]
-    sys.stdout.write("\n".join(lines) + "\n")
+    print("\n".join(lines))
 
 
 def _entry(field: Option, value: object) -> list[str]:
@@ -78,8 +82,6 @@ def check(settings: Settings, file: str | None, *, embeddings: bool, compiles: b
     if file is not None:
         return _check_file(settings, file)
     if embeddings:
-        from streamdp.cli.embed import show_embeddings
-
         show_embeddings(settings.embed)
     elif compiles:
         from streamdp.cli.warm import warm
@@ -108,11 +110,11 @@ def _check_file(settings: Settings, file: str) -> int:
         encoder.recognise(settings)
     first = "all" if whole else "the first"
     written = file.rpartition(".")[2].lower() if is_columnar(file) else reader.decoder.format
-    _say(f"{file}: {written}, {first} {counted(len(found), 'record')} looked at")
+    print(f"{file}: {written}, {first} {counted(len(found), 'record')} looked at")
     if reader.decoder.header is not None:
-        _say(f"columns: {', '.join(map(repr, reader.decoder.header))}")
+        print(f"columns: {', '.join(map(repr, reader.decoder.header))}")
     if taken:
-        _say(f"clustered by: {_read_as(settings, taken[0], encoder)}")
+        print(f"clustered by: {_read_as(settings, taken[0], encoder)}")
         of_texts = isinstance(taken[0].value, str) and settings.of_plain_texts and settings.no_lines
         if of_texts and settings.embed is None:
             _recommend_embedding()
@@ -120,13 +122,13 @@ def _check_file(settings: Settings, file: str) -> int:
     if reader.decoder.format in LOGS:
         _report_log(settings, reader, taken)
     if late:
-        _say(f"order: {late}")
+        print(f"order: {late}")
     for record in taken[:SHOWN]:
-        _say(f"  {_place(record.position)}: {_shown(record, encoder)}")
+        print(f"  {_place(record.position)}: {_shown(record, encoder)}")
     _report_refusals(refused)
     help_ = hint(refused, settings, reader.decoder.format, reader.decoder.header or ()) if refused else ""
     if help_:
-        _say(f"hint: {help_}")
+        print(f"hint: {help_}")
     return Exit.BAD_DATA if refused and not taken else 0
 
 
@@ -134,11 +136,7 @@ def _recommend_embedding() -> None:
     here, package = next(names_here(), None), next(iter(PACKAGES))
     first = f"{how_to_install('embed')}, pip install {package}, and " if here is None else ""
     costs = "about 35 us of CPU a text and 100 MB of memory more: see streamdp check --embeddings"
-    _say(f"better: {first}--embed {here or package} counts their meaning beside their words ({costs})")
-
-
-def _say(line: str) -> None:
-    sys.stdout.write(line + "\n")
+    print(f"better: {first}--embed {here or package} counts their meaning beside their words ({costs})")
 
 
 def _read(reader: Reader) -> list[Record | Reject]:
@@ -194,13 +192,13 @@ def _read_as(settings: Settings, record: Record, encoder: Encoder | None) -> str
 def _report_times(settings: Settings, taken: Sequence[Record]) -> None:
     times = [record.time for record in taken if record.time is not None]
     if not times:
-        _say(f"times: none (there is no {settings.time_field!r}); records count as they come")
+        print(f"times: none (there is no {settings.time_field!r}); records count as they come")
         return
     without = len(taken) - len(times)
     more = f", {counted(without, 'record')} without one" if without else ""
     unit = "" if settings.time_unit == "auto" else f" in {settings.time_unit}"
     date = "" if settings.date_field is None else f"{settings.date_field!r} and "
-    _say(f"times: from {date}{settings.time_field!r}{unit}, {when(min(times))} to {when(max(times))}{more}")
+    print(f"times: from {date}{settings.time_field!r}{unit}, {when(min(times))} to {when(max(times))}{more}")
 
 
 def _report_log(settings: Settings, reader: Reader, taken: Sequence[Record]) -> None:
@@ -209,19 +207,19 @@ def _report_log(settings: Settings, reader: Reader, taken: Sequence[Record]) -> 
         found = Counter(record.keep[name] for record in taken if record.keep and name in record.keep)
         if found:
             shown = ", ".join(f"{value} {count:,}" for value, count in found.most_common(5))
-            _say(f"{name}: {shown}")
+            print(f"{name}: {shown}")
     if reader.joined:
-        _say(f"{counted(reader.joined, 'line')} would go on with the line before:")
+        print(f"{counted(reader.joined, 'line')} would go on with the line before:")
         for raw in reader.shown:
-            _say(f"  line {raw.position.get('line')}: {raw.data.decode('utf-8', 'replace')[:120]!r}")
+            print(f"  line {raw.position.get('line')}: {raw.data.decode('utf-8', 'replace')[:120]!r}")
     if not settings.of_lines:
         return
     engine = Engine(settings)
     engine.advance([record.value for record in taken])
     templates = engine.clusters()
-    _say(f"{counted(len(templates), 'template')}, of {counted(len(taken), 'line')}; the commonest:")
+    print(f"{counted(len(templates), 'template')}, of {counted(len(taken), 'line')}; the commonest:")
     for cluster in templates[:SHOWN]:
-        _say(f"  {cluster.size:,} {cluster.template}")
+        print(f"  {cluster.size:,} {cluster.template}")
 
 
 def _shown(record: Record, encoder: Encoder | None) -> str:
@@ -246,6 +244,39 @@ def _report_refusals(refused: Sequence[Reject]) -> None:
     if not refused:
         return
     reasons = Counter(reject.reason for reject in refused)
-    _say("refused: " + ", ".join(f"{count:,} {reason}" for reason, count in reasons.most_common()))
+    print("refused: " + ", ".join(f"{count:,} {reason}" for reason, count in reasons.most_common()))
     for reject in refused[:SHOWN]:
-        _say(f"  {_place(reject.position)}: {reject.detail}")
+        print(f"  {_place(reject.position)}: {reject.detail}")
+
+
+TEXTS, MEASURED = 500, 1.0
+"""Texts of a batch, and for how many seconds they are given vectors."""
+
+
+def show_embeddings(model: str | None) -> None:
+    """Print what one embedding costs, or each that is here. ConfigError where one cannot be used."""
+    table = Table()
+    table.add_column("model", overflow="fold")
+    for column in ("dimension", "MiB", "us a text"):
+        table.add_column(column, justify="right")
+    texts = [record.text for record in demo_stream(TEXTS, 0)]
+    for name in names_here() if model is None else [model]:
+        try:
+            embedding = load_embedding(name)
+        except ConfigError as error:
+            if model is not None:
+                raise
+            say(error.message, "warning")
+            continue
+        embedding.rows(texts)  # compiles, and loads what a function loads
+        rounds, began, taken = 0, time.perf_counter(), 0.0
+        while taken < MEASURED:
+            embedding.rows(texts)
+            rounds, taken = rounds + 1, time.perf_counter() - began
+        size = f"{embedding.bytes / 2**20:,.0f}" if isinstance(embedding, TableEmbedding) else ""
+        table.add_row(name, f"{embedding.dimension:,}", size, f"{1e6 * taken / rounds / TEXTS:,.0f}")
+    if table.row_count:
+        console().print(table, highlight=False)
+    else:
+        needed = f"{how_to_install('embed')}, then pip install {' or '.join(PACKAGES)}"
+        print(f"no embedding is here: {needed}; or name a folder that model2vec loads, or MODULE:FUNCTION")
