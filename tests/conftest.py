@@ -21,6 +21,7 @@ settings.load_profile("untimed")
 
 LONGEST = (
     "faults",
+    "faults-2",
     "kafka",
     "test_docs",
     "test_beam_oracle",
