@@ -123,6 +123,13 @@ def test_a_dashboard_works_with_any_prometheus(path: Path) -> None:
             assert all(target["datasource"]["uid"] == "${datasource}" for target in panel["targets"])
 
 
+def test_the_documentation_names_only_what_is_served() -> None:
+    pages = [*(ROOT / "docs").rglob("*.md"), ROOT / "README.md", DEPLOY / "rules_test.yml"]
+    found = {name for page in pages for name in re.findall(r"\bstreamdp_\w+", page.read_text("utf-8"))}
+    others = {"streamdp_connectors", "streamdp_redis", "streamdp_alerts_delivered"}  # of Python, and a prefix
+    assert {re.sub(r"_(bucket|count|sum)$", "", name) for name in found} - others <= METRICS
+
+
 def test_only_what_is_served_is_asked_for() -> None:
     """And every metric is asked for somewhere, but for those that another of the kind stands for."""
     asked = [expression for path in DASHBOARDS for expression in expressions(path)]

@@ -71,6 +71,7 @@ counter   | refinement_nats           | cps         | Moves                     
 counter   | refinement_waited_seconds | s           | Waiting                   | refinement_waited_seconds |                 | Seconds for which this process has waited for a refinement.
 counter   | words_dropped             | cps         | Vocabulary                | words_dropped             |                 | Words that found no room in the vocabulary; only for words and categories.
 counter   | words_cut                 | cps         | Vocabulary                | words_cut                 |                 | Words of more than 256 bytes, cut to their beginning and a hash.
+counter   | lines_forgotten           | cps         | Vocabulary                | lines_forgotten           |                 | Distinct lines of a log forgotten, as more than max_lines or memory_limit allow were known.
 counter   | released_early            | cps         | Held back                 | released_early            |                 | Records that were waited for less, as the memory limit was reached.
 counter   | final_early               | cps         | Held back                 | final_early               |                 | Answers that were final early, as the memory limit was reached.
 gauge     | retained_records          | short       | Held back                 | retained                  |                 | Latest records held, for looks back and refinements.
