@@ -12,7 +12,7 @@ import itertools
 import platform
 import time
 from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from streamdp._version import __version__
 from streamdp.monitor.table import AGES, BOUNDS, METRICS
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from prometheus_client.core import Metric as Family
     from prometheus_client.registry import Collector
 
-Samples = Mapping[tuple[str, ...], float]
-"""The values of a metric by its labels; one without labels has a single value, by ``()``."""
+Samples = Mapping[Any, float]
+"""The values of a metric by its labels, a tuple; one without labels has a single value, by ``()``."""
 
 
 class Histogram:

@@ -204,15 +204,10 @@ class Measured(RunObserver):
         now = time.monotonic()
         if now - self._looked >= LAGS_EVERY:
             self._looked = now
-            seconds = dict[tuple[str, ...], float]()
-            records = dict[tuple[str, ...], float]()
-            for lag in reader.lags(time.time()):
-                where = lag.topic, str(lag.partition)
-                records[where] = lag.records
-                if lag.seconds is not None:
-                    seconds[where] = lag.seconds
-            self.metrics.set("lag_records", records)
-            self.metrics.set("lag_seconds", seconds)
+            lags = {(lag.topic, str(lag.partition)): lag for lag in reader.lags(time.time())}
+            self.metrics.set("lag_records", {at: lag.records for at, lag in lags.items()})
+            known = {at: lag.seconds for at, lag in lags.items() if lag.seconds is not None}
+            self.metrics.set("lag_seconds", known)
 
     def taken(self, records: Columns) -> None:
         """Note the arrival of a batch: that of its first record."""
