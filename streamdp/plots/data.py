@@ -64,24 +64,17 @@ class Answered:
 
     @classmethod
     def of_engine(cls, engine: Engine, known: Iterable[Assignment] | None = None) -> Answered:
-        """What a state remembers: labels of retained records, and the answers that are ``known``.
+        """What a state remembers: labels of retained records, and before them the answers that are ``known``.
 
         None: those that are not final.
         """
-        complete = cls.of(engine.open_answers() if known is None else known)
-        held = engine.retained()
-        if held is None or (len(complete.seq) and complete.seq[0] <= held.first):
-            return complete
-        times = held.batch.times if engine.dated else None
-        found = cls.of_labels(held.labels, times, held.first)
-        if not len(complete.seq):
-            return found
-        before = found.seq < complete.seq[0]
-        columns = {
-            name: np.concatenate([getattr(found, name)[before], getattr(complete, name)])
-            for name in cls.__dataclass_fields__
-        }
-        return cls(**columns)
+        labels, times = engine.lately()
+        first = engine.seq - len(labels)
+        known = engine.open_answers() if known is None else known
+        older = cls.of(answer for answer in known if answer.seq < first)
+        held = cls.of_labels(labels, times, first)
+        columns = ((getattr(older, name), getattr(held, name)) for name in cls.__dataclass_fields__)
+        return cls(*map(np.concatenate, columns))
 
     def __len__(self) -> int:
         return len(self.seq)
