@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import itertools
 import json
+import signal
 import threading
 import time
 from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
+
+from commands import start, succeed, wait_for_size
 
 from streamdp.alerts.outbox import Counts, Outbox
 
@@ -92,6 +97,19 @@ class Webhook:
     def keys(self) -> list[str]:
         """The keys of these."""
         return [event["key"] for event in self.events]
+
+
+def killed_again_and_again(folder: Path, hook: Webhook, *run: str) -> None:
+    """Kill a run that writes ``out`` four times, while every third message is refused; then let it end."""
+    times = itertools.count(1)
+    hook.server.behaviour = lambda handler: handler.take() if next(times) % 3 else handler.refuse(503)
+    for size in range(200_000, 1_000_000, 200_000):
+        process = start(folder, *run, "--follow")
+        assert wait_for_size(process, folder / "out", size)
+        process.send_signal(signal.SIGKILL)
+        process.communicate()
+    hook.server.behaviour = Handler.take
+    succeed(folder, *run)
 
 
 def hang(handler: Handler) -> None:

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import json
-import signal
 import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 from alertmanager import Alertmanager
-from commands import call, fail, start, succeed, wait_for, write_headlines
+from commands import call, fail, succeed, wait_for, write_headlines
 from ports import free_port
-from receiver import Handler, Webhook, hang
+from receiver import Webhook, hang, killed_again_and_again
 from serving import Served
 
 from streamdp.alerts import rules
@@ -277,33 +276,15 @@ def test_a_run_that_is_killed_again_and_again_tells_every_event(tmp_path: Path) 
     common = ("consume", "--file", "in.jsonl", "--output")
     succeed(tmp_path, *common, "whole", "--events", "events", "--state", "whole-st")
     wanted = events_of(tmp_path / "events")
-    times = [0]
-
-    def now_and_then(handler: Handler) -> None:
-        times[0] += 1
-        handler.take() if times[0] % 3 else handler.refuse(503)
-
-    with Webhook(now_and_then) as hook:
+    with Webhook() as hook:
         (tmp_path / "streamdp.toml").write_text(
             table(name="ops", url=hook.url, on=LIVES, every=0) + table(name="other", url=hook.url)
         )
-        run = (*common, "out", "--state", "st", "--snapshot-every", "700", "--follow")
-        for kill in range(4):
-            process = start(tmp_path, *run)
-            size = (kill + 1) * 200_000
-            wait_for(lambda size=size: _size(tmp_path / "out") > size, process)  # type: ignore[misc]
-            process.send_signal(signal.SIGKILL)
-            process.communicate()
-        hook.server.behaviour = Handler.take
-        succeed(tmp_path, *run[:-1])
+        killed_again_and_again(tmp_path, hook, *common, "out", "--state", "st", "--snapshot-every", "700")
         messages = [each for each in hook.server.taken if each["alert"] == "ops"]
     keys = [event["key"] for message in messages for event in message["events"]]
     assert list(dict.fromkeys(keys)) == wanted
     assert (tmp_path / "out").read_bytes() == (tmp_path / "whole").read_bytes()
-
-
-def _size(path: Path) -> int:
-    return path.stat().st_size if path.exists() else 0
 
 
 @pytest.mark.usefixtures("patient")

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import json
-import signal
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import pytest
-from commands import call, fail, start, succeed, wait_for
+from commands import call, fail, succeed, wait_for
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from receiver import Handler, Webhook, counts
+from receiver import Webhook, counts, killed_again_and_again
 
 from streamdp.alerts.changes import RECORDS
 from streamdp.alerts.forms import body_of, sentence
@@ -309,30 +308,13 @@ def test_a_run_that_is_killed_again_and_again_tells_each_change_once(
     texts = [json.loads(line)["text"] for line in (tmp_path / "in.jsonl").read_text().splitlines()]
     for each in lines:
         assert all(record["text"] == texts[record["seq"]] for record in each["records"])
-    times = [0]
-
-    def now_and_then(handler: Handler) -> None:
-        times[0] += 1
-        handler.take() if times[0] % 3 else handler.refuse(503)
-
-    with Webhook(now_and_then) as hook:
+    with Webhook() as hook:
         configure(tmp_path, hook.url, "wire.jsonl")
-        run = (*common, "out", "--state", "st", "--store", "st.db", "--snapshot-every", "700", "--follow")
-        for kill in range(4):
-            process = start(tmp_path, *run)
-            size = (kill + 1) * 200_000
-            wait_for(lambda size=size: _size(tmp_path / "out") > size, process)  # type: ignore[misc]
-            process.send_signal(signal.SIGKILL)
-            process.communicate()
-        hook.server.behaviour = Handler.take
-        succeed(tmp_path, *run[:-1])
+        run = (*common, "out", "--state", "st", "--store", "st.db")
+        killed_again_and_again(tmp_path, hook, *run, "--snapshot-every", "700")
         assert list(dict.fromkeys(hook.keys)) == wanted
     assert (tmp_path / "wire.jsonl").read_bytes() == (tmp_path / "whole.jsonl").read_bytes()
     assert (tmp_path / "out").read_bytes() == (tmp_path / "whole").read_bytes()
-
-
-def _size(path: Path) -> int:
-    return path.stat().st_size if path.exists() else 0
 
 
 def test_the_flag_tells_of_watched_stories_alone(tmp_path: Path) -> None:
