@@ -39,7 +39,7 @@ import typer
 from inside import run_inside
 
 from benchmarks.drifting import demo_stream
-from streamdp.cli import _run
+from streamdp.cli import main as streamdp
 from streamdp.state.snapshot import MAGIC, PREFIX, snapshots
 from streamdp.state.stamp import FORMAT
 
@@ -356,7 +356,10 @@ def _try(case: Case, folder: Path, said: Path, *, refined: bool) -> int:
         codes = []
         for arguments in (SHOW, *((REFINE,) if refined else ()), case.run):
             sys.argv = ["streamdp", *arguments]
-            codes.append(_run())
+            try:
+                streamdp()
+            except SystemExit as end:
+                codes.append(end.code)
         text = said.read_text(errors="replace")
         refused = any(codes) or "trying the one before it" in text
         code = REFUSED if refused else RAN

@@ -22,8 +22,8 @@ class Served:
         self.folder, self.said = folder, bytearray()
         arguments = ["serve", "--state", "st", "--store", "news.db", "--port", "0", *more]
         self.process: subprocess.Popen[bytes] = start(folder, *arguments, **settings)
-        self._reader = threading.Thread(target=self._read, daemon=True)
-        self._reader.start()
+        self.reader = threading.Thread(target=self._read, daemon=True)
+        self.reader.start()
         wait_for(lambda: re.search(rb"service is at \w+://[^:]+:(\d+)/", self.said), self.process)
         found = re.search(rb"service is at \w+://[^:]+:(\d+)/", self.said)
         assert found is not None
@@ -64,7 +64,7 @@ class Served:
         """Send a signal, and wait for the end."""
         self.process.send_signal(number)
         code = self.process.wait(120)
-        self._reader.join(120)
+        self.reader.join(120)
         return code
 
 

@@ -74,7 +74,7 @@ def test_a_long_word_is_cut_to_its_head_and_a_hash(word: str) -> None:
     """The same one is known again; one that differs in its last letter is another."""
     lines = [{"text": f"storm {word} coast"}, {"text": f"{word} rain"}, {"text": f"wind {word}a"}]
     engine, _ = both_ways(lines, Settings(likelihood="dirichlet-multinomial"))
-    vocabulary: Vocabulary = engine._stream.encoder.vocabulary  # type: ignore[attr-defined]
+    vocabulary: Vocabulary = engine.stream().encoded.encoder.vocabulary  # type: ignore[union-attr]
     words = [found for found in vocabulary.words if found is not None]
     assert all(len(found.encode()) <= LONGEST for found in words)
     assert vocabulary.cut >= 2
@@ -200,7 +200,7 @@ def test_the_vocabulary_is_bounded_in_bytes() -> None:
     engine = Engine(settings)
     for i in range(30):
         engine.advance([" ".join(f"{'w' * 200}{i}x{j}x{k}" for k in range(10)) for j in range(20)])
-        vocabulary = engine._stream.encoder.vocabulary  # type: ignore[attr-defined]
+        vocabulary = engine.stream().encoded.encoder.vocabulary  # type: ignore[union-attr]
         assert vocabulary.size == sum(len(w) + AROUND for w in vocabulary.words if w) <= MIB // 8
     assert engine.counters()["words_dropped"] > 0
     assert Engine.loads(engine.dumps(), settings).dumps() == engine.dumps()
@@ -318,8 +318,7 @@ def test_samples_of_long_fields_are_short() -> None:
     settings = Settings(keep=("k",))
     lines = [{"text": "storm coast", "k": "v" * 100_000}] * 3 + [{"text": "rain", "k": {"a": ["b" * 9000]}}]
     engine, _ = both_ways(lines, settings)
-    held = engine._stream.announcer.ledger.samples._held.values()
-    assert max(len(text) for samples in held for _, _, text in samples) <= 400
+    assert max(len(text) for cluster in engine.clusters() for text in cluster.samples) <= 400
 
 
 def test_a_limit_that_refuses_records_is_warned_of(

@@ -34,8 +34,11 @@ def clock() -> Clock:
 
 
 @pytest.fixture
-def standby(tmp_path: Path, said: list[str], clock: Clock) -> Iterator[Callable[[Owner], Standby]]:
-    """Makes processes that stand by for ten seconds."""
+def standby(
+    tmp_path: Path, said: list[str], clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Callable[[Owner], Standby]]:
+    """Makes processes that stand by for ten seconds; one whose turn it is stands still."""
+    monkeypatch.setattr("streamdp.state.claim.BEAT", 3600.0)
     made: list[Standby] = []
 
     def make(me: Owner, **more: bool) -> Standby:
@@ -56,17 +59,17 @@ def shared(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> b
 
 
 def test_who_does_not_want_to_wait_is_refused_by_one_that_lives(
+    tmp_path: Path,
     standby: Callable[..., Standby],
     clock: Clock,
     shared: bool,
 ) -> None:
     first = standby(ELSEWHERE).turn()
     assert first is not None
-    silent(first)
     other = standby(HERE, waits=False)
     if not shared:  # it may have died
         assert turn_after(other, clock, 5.0) is None
-        os.utime(first._fd, (7, 7))
+        os.utime(tmp_path / "state" / "owner-000000001", (7, 7))
     with pytest.raises(SnapshotError, match="in use by another"):
         other.turn()
     first.close()
@@ -80,14 +83,6 @@ def turn_after(standby: Standby, clock: Clock, seconds: float, step: float = 0.5
         clock.now += step
         found = found or standby.turn()
     return found
-
-
-def silent(claim: Claim) -> Claim:
-    """Let it stand still."""
-    claim._closing.set()
-    claim._thread.join()
-    claim._closing.clear()
-    return claim
 
 
 def test_an_empty_folder_is_free_and_one_that_was_given_back(
@@ -107,30 +102,29 @@ def test_an_empty_folder_is_free_and_one_that_was_given_back(
 
 
 def test_one_that_gives_signs_of_life_is_left_alone_wherever_it_is(
-    standby: Callable[[Owner], Standby], clock: Clock, said: list[str]
+    tmp_path: Path, standby: Callable[[Owner], Standby], clock: Clock, said: list[str]
 ) -> None:
     first = standby(HERE).turn()
     assert first is not None
-    silent(first)
     others = [standby(HERE), standby(ELSEWHERE)]
     for beat in range(1, 40):
-        os.utime(first._fd, (beat, beat))
+        os.utime(tmp_path / "state" / "owner-000000001", (beat, beat))
         clock.now += 0.9
         assert [other.turn() for other in others] == [None, None]
-    assert said == [f"standing by: PID {os.getpid()} on {HERE.host} runs with {first._folder}"] * 2
+    assert said == [f"standing by: PID {os.getpid()} on {HERE.host} runs with {tmp_path / 'state'}"] * 2
     first.check()
 
 
 def test_silence_counts_only_while_one_looks(standby: Callable[[Owner], Standby], clock: Clock) -> None:
     first = standby(HERE).turn()
     assert first is not None
-    silent(first)
     other = standby(ELSEWHERE)
     assert turn_after(other, clock, 600.0, step=60.0) is None  # it stood still itself
     assert turn_after(other, clock, 12.0) is not None
 
 
 def test_of_many_that_wait_one_takes_over_from_who_is_silent_elsewhere(
+    tmp_path: Path,
     standby: Callable[[Owner], Standby],
     clock: Clock,
     said: list[str],
@@ -138,15 +132,16 @@ def test_of_many_that_wait_one_takes_over_from_who_is_silent_elsewhere(
 ) -> None:
     first = standby(ELSEWHERE).turn()
     assert first is not None
-    silent(first)
-    others = [standby(msgspec.structs.replace(HERE, boot=f"machine {n}")) for n in range(3)]
+    names = [msgspec.structs.replace(HERE, boot=f"machine {n}") for n in range(3)]
+    others = [*map(standby, names)]
     found: list[Claim] = []
     for _ in range(20):
         clock.now += 0.9
         waiting = [] if found else others
         found += [claim for other in waiting if (claim := other.turn()) is not None]
     assert len(found) == 1
-    others = [other for other in others if other._me != found[0]._owner]
+    owner = newest(tmp_path / "state").owner  # type: ignore[union-attr]
+    others = [other for other, me in zip(others, names, strict=True) if me != owner]
     assert "taking over from PID 1 on elsewhere: it gave no sign of life for 10 s" in said
     found[0].check()
     with pytest.raises(SnapshotError, match="has taken over while this run stood still") as caught:

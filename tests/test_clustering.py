@@ -22,7 +22,6 @@ from streamdp import Clustering, Engine, Evidence, Record, Settings
 from streamdp.encode.batch import Batch
 from streamdp.errors import ConfigError
 from streamdp.records.columns import Columns
-from streamdp.streams.beam import BeamStream
 
 KINDS = {
     "pandas": pd.DataFrame,
@@ -195,10 +194,7 @@ def test_of_two_clusterings_of_two_records_it_is_the_odds() -> None:
 
 def pair_of(engine: Engine, *records: Any) -> Batch:
     """Two records as the model has them."""
-    stream = engine._stream
-    assert isinstance(stream, BeamStream)
-    scorer = stream._for_scoring()
-    assert scorer is not None
+    scorer = engine.stream().encoded.encoder.for_scoring()  # type: ignore[union-attr]
     assert not scorer.add(Columns.of([*records]))
     return scorer.take(np.zeros(2))
 
@@ -237,11 +233,13 @@ def test_of_fields_and_of_a_vector_beside_them() -> None:
         }
     )
     found = streamdp.cluster(frame, ["os", "shell", "v"], fields=("os", "shell"), vector_field="v")
-    engine = found._engine
+    engine = Engine(Settings(fields=("os", "shell"), vector_field="v"))
+    engine.advance(list(frame.iter_rows(named=True)))
+    engine.finish()
     assert engine.search is not None
     family: Any = engine.search.likelihood
     base = dict(enumerate(family.bag.measure(engine.search.words.learned).tolist()))
-    oracle, words = Categorical(family.bag.beta), engine._stream._words  # type: ignore[attr-defined]
+    oracle, words = Categorical(family.bag.beta), engine.stream().encoded.encoder.words  # type: ignore[union-attr]
     for a, b in ((0, 6), (0, 1), (0, 2), (2, 5), (3, 4)):
         evidence = found.explain(a, b)
         rows = [frame.row(i, named=True) for i in (a, b)]
@@ -260,7 +258,8 @@ def test_of_fields_and_of_a_vector_beside_them() -> None:
         assert evidence.nats == pytest.approx(whole + meaning, abs=0.02)
         assert told == pytest.approx({name: whole - log_odds(rows, name) for name in told}, abs=0.011)
         assert {*told} == {f"{f}={row[f]}" for row in rows for f in ("os", "shell") if row[f]}
-        vectors = pair_of(engine, *(found._record(i) for i in (a, b))).vectors
+        known = [Record({name: value for name, value in row.items() if value}) for row in rows]
+        vectors = pair_of(engine, *known).vectors
         assert vectors is not None
         alone = sum(family.vector.log_marginal([v]) for v in vectors)
         assert meaning == pytest.approx(family.vector.log_marginal([*vectors]) - alone, abs=0.011)

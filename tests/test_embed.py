@@ -276,7 +276,7 @@ def test_batches_and_restarts_change_nothing(
         assert whole.counters()["second_looks"] > 0
     if more is FORGETTING:
         assert whole.counters()["words_evicted"] > 0
-        encoder = parts._stream.encoder
+        encoder = parts.stream().encoded.encoder  # type: ignore[union-attr]
         assert encoder is not None
         assert encoder.words is not None
         assert list(encoder.words[:2]) == ["", "="]

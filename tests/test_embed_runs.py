@@ -220,7 +220,7 @@ def test_a_service_says_that_it_takes_nothing(folder: Path, monkeypatch: pytest.
     status, answer = served.send({"text": "the first", "id": "1"})
     assert (status, answer[0]["status"]) == (200, "pending")  # it is in the journal
     assert served.process.wait(120) == 69
-    served._reader.join(120)
+    served.reader.join(120)
     assert b"embed: mine:lengths failed: ConnectionError: no answer" in served.said
     monkeypatch.delenv("FAILS")
     again = Served(folder, "--embed", "mine:lengths", process=True)

@@ -9,6 +9,7 @@ import re
 import socket
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -129,9 +130,10 @@ def test_scoring_is_limited_and_answered_by_the_run(page: Page, engine: Engine) 
     connection = http.client.HTTPConnection("127.0.0.1", page.port, timeout=90)
     text = json.dumps({"text": str(headlines(600, 5)[-1].value)})
     connection.request("POST", "/api/score", text, {"Content-Type": "application/json"})
-    wait_for(lambda: not page.questions._line.empty())
-    page.questions.answer(engine)
-    answer = connection.getresponse()
+    with ThreadPoolExecutor(1) as pool:
+        asked = pool.submit(connection.getresponse)
+        wait_for(lambda: page.questions.answer(engine) or asked.done())
+    answer = asked.result()
     candidates = json.loads(answer.read())["candidates"]
     connection.close()
     assert len(candidates) == 5
@@ -248,8 +250,8 @@ def test_a_page_that_comes_back_is_told_what_it_missed(page: Page) -> None:
 def test_a_browser_that_stops_reading_is_dropped_and_the_others_are_not(page: Page) -> None:
     slow, quick = listen(page), listen(page)
     slow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-    read_until(quick, b"event: hello")
-    wait_for(lambda: len(page.hub._listeners) == 2)
+    for each in (slow, quick):
+        read_until(each, b"event: hello")
     deadline = time.monotonic() + 120
     number = 0
     while page.hub.dropped == 0:
@@ -261,7 +263,6 @@ def test_a_browser_that_stops_reading_is_dropped_and_the_others_are_not(page: Pa
     assert page.hub.dropped == 1
     page.hub.publish({"end": True})
     read_until(quick, b'{"end":true}')
-    assert len(page.hub._listeners) == 1
     wait_for(
         lambda: len(page.connections.crowd) == 1, seconds=120.0
     )  # the connection is gone, and what waited for it

@@ -172,9 +172,9 @@ def test_passes_found_no_clusters_of_vectors_that_are_looked_at() -> None:
     told = feed(engine, [record(row, i + 1, float(i)) for i, row in enumerate(rows.tolist())])
     told.add(engine.finish())
     stream = stream_of(engine)
-    proposal = passes._search(passes.task_of_pass(stream, 1), 10)
+    proposal = passes.search_pass(passes.task_of_pass(stream, 1), 10)
     assert (proposal.labels < proposal.minted).all()
-    free = passes._search(passes.task_of_pass(stream._replace(looked_at=False), 1), 10)
+    free = passes.search_pass(passes.task_of_pass(stream._replace(looked_at=False), 1), 10)
     assert (free.labels >= free.minted).any()
 
 
@@ -241,13 +241,13 @@ def test_nothing_depends_on_batches_threads_or_snapshots(monkeypatch: pytest.Mon
     expected = outcome(engine, told)
     assert adopted(engine) > 1
 
-    rng, quick = random.Random(2), passes._search
+    rng, quick = random.Random(2), passes.search_pass
 
     def slow(*arguments: Any) -> Proposal:
         time.sleep(rng.choice([0.0, 0.2]))
         return quick(*arguments)
 
-    monkeypatch.setattr(passes, "_search", slow)
+    monkeypatch.setattr(passes, "search_pass", slow)
     engine, told = refining(**settings), nothing()
     cuts = sorted(rng.sample(range(1, 4000), 30))
     for start, stop in itertools.pairwise([0, *cuts, 4000]):
@@ -282,7 +282,7 @@ def test_the_log_joint_is_as_much_higher_as_is_said(name: str, retain: int) -> N
     engine.advance(texts(1400, 5, 60))
     stream = stream_of(engine)
     task = passes.task_of_pass(stream, 1)
-    proposals = (passes._search(task, rounds) for rounds in (10, 20, 40, 5, 3, 2))
+    proposals = (passes.search_pass(task, rounds) for rounds in (10, 20, 40, 5, 3, 2))
     moves = next(filter(None, (better(stream, each) for each in proposals)))
     before, joint = task.log_joint(task.before), engine.log_joint
     labels = dict(zip(moves.seqs.tolist(), moves.labels.tolist(), strict=True))
@@ -305,7 +305,7 @@ def test_what_has_changed_since_is_left_alone() -> None:
     engine = refining(retain=2000, second_look=0)
     engine.advance(headlines(1400, 5))
     stream = stream_of(engine)
-    proposal = passes._search(passes.task_of_pass(stream, 1), 10)
+    proposal = passes.search_pass(passes.task_of_pass(stream, 1), 10)
     assert len(proposal.seqs)
     moved = proposal._replace(was=proposal.was + 1)
     assert better(stream, moved) is None

@@ -37,7 +37,7 @@ from streamdp.plots import (
 )
 from streamdp.plots.lives import Life
 from streamdp.plots.pages import OF_FIT, OF_STREAM
-from streamdp.plots.stream import _outline, smoothed
+from streamdp.plots.stream import outline, smoothed
 from streamdp.plots.style import filled, look, plain, style, styles_of
 from streamdp.records import Record
 from streamdp.settings import Settings
@@ -94,11 +94,11 @@ def test_bands_are_as_thick_as_the_counts(learned: Path) -> None:
     listed = [text.get_text().rpartition(" ")[2] for text in drawn.get_legend().get_texts()]
     assert listed[::-1] == [totals[-1], *totals[:-1]]
     for band, counts in zip(bands, [data.counts[-1], *data.counts[:-1]], strict=True):
-        low, high = _outline(band, middle)
+        low, high = outline(band, middle)
         assert np.allclose(high - low, counts)
     below = -np.inf
     for band in bands:
-        low, high = _outline(band, middle)
+        low, high = outline(band, middle)
         assert (low >= below - 1e-9).all()
         below = high
 

@@ -186,17 +186,17 @@ ORDERS: dict[str, Callable[[Story], Any]] = {
 MOMENTS = st.none() | st.integers(0, 15).map(lambda hours: iso(BEGAN + 3600.0 * hours))
 
 
-@hypothesis.settings(max_examples=100)
+@hypothesis.settings(max_examples=200)
 @hypothesis.given(
     question=st.builds(
         ListStories,
         which=st.sampled_from(["live", "ended", "all"]),
         sort=st.sampled_from(sorted(ORDERS)),
-        least=st.sampled_from([1, 2, 60, 61]),
-        search=st.sampled_from(["", "", "noon", "STORM dusk", "coast vote", "opera"]),
+        least=st.sampled_from([1, 1, 2, 60, 61]),
+        search=st.sampled_from(["", "", "", "noon", "STORM dusk", "coast vote"]),
         since=MOMENTS,
         until=MOMENTS,
-        growing=st.booleans(),
+        growing=st.sampled_from([False, False, True]),
         start=st.integers(0, 3),
         limit=st.integers(1, 5),
     )

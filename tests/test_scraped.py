@@ -36,7 +36,7 @@ class Feed(threading.Thread):
 
     def __init__(self, bootstrap: str, topic: str) -> None:
         super().__init__(daemon=True)
-        self._topic, self._stopped = topic, threading.Event()
+        self.topic, self._stopped = topic, threading.Event()
         self._producer = KafkaProducer(bootstrap_servers=bootstrap, linger_ms=5)
         self.sent = self.good = 0
 
@@ -45,7 +45,7 @@ class Feed(threading.Thread):
             rubbish = number % 50 == 49
             value = {"time": time.time(), "text": record.text}
             self._producer.send(
-                self._topic, b"{" if rubbish else msgspec.json.encode(value), partition=number % 2
+                self.topic, b"{" if rubbish else msgspec.json.encode(value), partition=number % 2
             )
             self.sent += 1
             self.good += not rubbish
@@ -102,7 +102,7 @@ def increase(samples: list[float]) -> float:
 def test_every_expression_is_answered_and_a_restart_is_no_burst(
     own_broker: Broker, feed: Feed, tmp_path: Path
 ) -> None:
-    where = ["consume", "--topic", feed._topic, "--bootstrap", own_broker.bootstrap]
+    where = ["consume", "--topic", feed.topic, "--bootstrap", own_broker.bootstrap]
     where += ["--state", "state", "--output", "out"]
     where += ["--store", "store.db", "--store-rows", "1000"]
     feed.start()

@@ -228,20 +228,6 @@ def test_a_review_moves_what_its_definition_moves(
     assert left_out > 100
 
 
-def test_what_was_sure_is_not_looked_at_again() -> None:
-    """By what was announced: what had at least .99, and was not revised since."""
-    engine = Engine(Settings(retain=3000), with_events=True)
-    told = feed(engine, headlines(1200, 3))
-    answers = {answer.seq: answer for answer in told.assignments()}  # the newest of each
-    first = engine.open_answers()[0].seq
-    doubtful = [seq for seq, a in answers.items() if a.revision or a.probability < 0.99]
-    announcer = engine._stream.announcer
-    for start, stop in ((0, 1200), (300, 700), (1190, 1200), (1200, 1200)):
-        expected = [seq for seq in doubtful if max(start, first) <= seq < stop]
-        assert announcer.unsure(start, stop).tolist() == sorted(expected)
-    assert 20 < len(doubtful) < 1000
-
-
 @pytest.mark.parametrize(("records", "joins"), [(MOST_RECORDS, True), (MOST_RECORDS + 1, False)])
 def test_a_large_cluster_is_not_moved_as_a_whole(records: int, joins: bool) -> None:
     """Two clusters about the same, made apart: the smaller becomes part of the larger one, or stays."""

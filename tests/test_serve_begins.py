@@ -9,7 +9,6 @@ import sqlite3
 import time
 from collections.abc import Callable
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -19,7 +18,6 @@ from serving import Served
 from streamdp_connectors.store import schema, sink
 
 from streamdp.serve.bodies import FILES, SERVICE
-from streamdp.serve.door import DoorWatch
 from streamdp.state import snapshot
 
 
@@ -119,14 +117,3 @@ def test_a_table_of_which_only_the_header_was_written_is_gone_on_with(tmp_path: 
     assert (tmp_path / "a.csv").stat().st_size
     assert call_command(tmp_path, *run).returncode == 0
     assert len((tmp_path / "a.csv").read_text().splitlines()) == 2
-
-
-def test_readiness_is_not_said_before_records_are_taken() -> None:
-    service, seen = SimpleNamespace(stands=None), []
-    watch: Any = DoorWatch(1.0, 0, SimpleNamespace(), service)  # type: ignore[arg-type]
-    assert watch.hindrance() == "not ready"
-    watch._run, watch._end, watch._stands, watch._waiting = object(), 0, object(), lambda: []
-    watch._door = SimpleNamespace(open=lambda _: seen.append(service.stands), looked=lambda *_, **__: None)
-    reader = SimpleNamespace(source=SimpleNamespace(positions=lambda: {"line": 0}))
-    watch.beat(SimpleNamespace(held_back=[]), reader, 0)
-    assert seen == [watch._stands]

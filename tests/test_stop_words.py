@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import msgspec
+import numpy as np
 import pytest
 from commands import succeed
 from feeds import encoded, record
@@ -32,10 +33,10 @@ GERMAN = [
 
 def words_of(engine: Engine, text: str) -> set[str]:
     """Those that the stream counts of a text."""
-    encoder = engine._stream.encoder.for_scoring()
+    encoder = engine.stream().encoded.encoder.for_scoring()  # type: ignore[union-attr]
     assert encoded(encoder, [record(text, 0)]) == [None]
     known = [*encoder.words]
-    return {known[number] or "" for number in encoder._held[0][1].tolist() if number < len(known)}
+    return {known[number] or "" for number in encoder.take(np.zeros(1)).words.tolist() if number < len(known)}
 
 
 def learned(texts: list[str], settings: Settings | None = None) -> Engine:
@@ -129,7 +130,7 @@ def test_a_state_remembers_the_language(at: int) -> None:
 
 
 def test_a_state_from_before_a_language_was_added_is_read() -> None:
-    settings, stored = Settings(), learned(ENGLISH)._stream.encoder.dump()
+    settings, stored = Settings(), learned(ENGLISH).stream().encoded.encoder.dump()  # type: ignore[union-attr]
     words, *languages = stored["languages"]
     assert words == sum(len(word) > 1 for text in ENGLISH for word in text.split())
     assert languages[0] == max(languages) > languages[-1] == 0

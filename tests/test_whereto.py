@@ -44,17 +44,17 @@ def test_what_a_word_adds_is_the_difference_without_it(engine: Engine) -> None:
     assert not isinstance(found, Reject)
     best = next(each for each in found if each.cluster >= 0)
     assert engine.search is not None
-    assert engine._stream.encoder is not None
     slots = engine.search.head_slots()
     labels = engine.search.state.lineages.rows["label"][engine.search.state.pool.slots["lineage"][slots]]
     column = int(np.flatnonzero(labels == best.cluster)[0])
 
+    now = engine.stories(records=False).clock.time
+
     def gain(text: str) -> float:
-        assert engine._stream.encoder is not None
         assert engine.search is not None
-        encoder = engine._stream.encoder.for_scoring()
+        encoder = engine.stream().encoded.encoder.for_scoring()  # type: ignore[union-attr]
         encoded(encoder, [headlines(1, 1)[0].__class__(text, {})])
-        logs = engine.search.weigh(encoder.take(np.array([engine._stream.order.latest])), slots)[1][0]
+        logs = engine.search.weigh(encoder.take(np.array([now])), slots)[1][0]
         return float(logs[column] - logs[-1])
 
     for word, nats in best.words:
@@ -75,7 +75,6 @@ def test_meaning_is_a_reason_and_words_are_weighed_beside_it() -> None:
     engine = Engine(Settings(texts=("text",), vector_field="vector", vector_weight=0.3, prior="crp"))
     engine.advance([record(i % 2, 4) for i in range(200)])
     assert engine.search is not None
-    assert engine._stream.encoder is not None
     slots = engine.search.head_slots()
     labels = engine.search.state.lineages.rows["label"][engine.search.state.pool.slots["lineage"][slots]]
     asked = {"text": "refund money unheard", "vector": record(0, 1)["vector"]}
@@ -86,8 +85,7 @@ def test_meaning_is_a_reason_and_words_are_weighed_beside_it() -> None:
 
     def log_ratio(value: dict[str, object]) -> float:
         assert engine.search is not None
-        assert engine._stream.encoder is not None
-        encoder = engine._stream.encoder.for_scoring()
+        encoder = engine.stream().encoded.encoder.for_scoring()  # type: ignore[union-attr]
         encoded(encoder, [headlines(1, 1)[0].__class__(value, {})])  # type: ignore[arg-type]
         logs = engine.search.weigh(encoder.take(np.array([0.0])), slots)[1][0]
         return float(logs[column] - logs[-1])

@@ -138,7 +138,6 @@ def test_pieces_that_take_no_grammar_are_cut_as_the_grammar_has_them() -> None:
     easy = "(1,000.5 U.S. company's <Corp> five-year 10-year; 1986/87 10:30 --"
     read(encoder, [easy])  # new words are strange
     assert read(encoder, [easy]) == [plain.read(easy)]
-    assert int(encoder._pieces.found[0]) == 0
 
 
 @limits(deadline=None, max_examples=100)

@@ -112,7 +112,7 @@ class Passes:
         rounds = max(-(-self.budget // task.problem.data.size), 2)  # a search of a part each
         self._passed.refinements += 1
         self._passed.refinement_moves += rounds * task.problem.data.size
-        self._begun = _Begun(seq, self._worker.submit(_search, task, rounds))
+        self._begun = _Begun(seq, self._worker.submit(search_pass, task, rounds))
 
     def _result(self) -> Proposal | None:
         """What the pass under way has found, once it has."""
@@ -164,6 +164,7 @@ def _rounded(records: int) -> int:
     return max(-(-records // REVIEW_EVERY), 1) * REVIEW_EVERY
 
 
-def _search(task: Task, rounds: int) -> Proposal:
+def search_pass(task: Task, rounds: int) -> Proposal:
+    """What Gibbs sampling proposes after so many rounds."""
     plan = Plan("gibbs", rounds=rounds, seconds=None, hyper=False)
     return Proposal.of(task, solve(task.problem, plan, labels=task.start))

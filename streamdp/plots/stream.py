@@ -31,7 +31,7 @@ def write_bands(axes: Any, bands: Sequence[Any], middle: Floats, texts: Sequence
     taken: list[Box] = []
     left: list[tuple[Any, Floats, Floats, float, float]] = []
     for band, text in zip(bands, texts, strict=True):
-        low, high = _outline(band, middle)
+        low, high = outline(band, middle)
         written = axes.text(middle[0], low[0], text, **look)
         width, height = (np.diff(to_data(written.get_window_extent()), axis=0)[0] * (1.1, 1.1)).tolist()
         box = _inside(low, high, middle, width, height)
@@ -52,7 +52,7 @@ def _put(written: Any, box: Box, taken: list[Box]) -> None:
     taken.append(box)
 
 
-def _outline(band: Any, middle: Floats) -> tuple[Floats, Floats]:
+def outline(band: Any, middle: Floats) -> tuple[Floats, Floats]:
     """Lower and upper edge of a band at each place."""
     vertices = band.get_paths()[0].vertices
     place = np.abs(vertices[:, :1] - middle).argmin(axis=1)
