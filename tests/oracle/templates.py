@@ -1,6 +1,6 @@
 """Lines of a log as templates with holes, in plain Python, written for clarity and never for speed.
 
-The formulas stand in docs/logs.md. A token is a string of which each character stands for a byte.
+The formulas stand in docs/model.md. A token is a string of which each character stands for a byte.
 """
 
 from __future__ import annotations
