@@ -167,7 +167,7 @@ class Engine(OneThreadAtATime, but=("advance", "score", "search")):
 
     def finish(self) -> Answers:
         """End the stream: all is answered, and final. A state that shall go on is dumped before."""
-        answers = self.flush()
+        answers = self._drained(ended=True)
         since = len(answers.events)
         self._stream.end(answers)
         self._hear(answers, since)
@@ -179,9 +179,12 @@ class Engine(OneThreadAtATime, but=("advance", "score", "search")):
 
         Vectors of the warm-up stay, and what came among them: scale and kind are learned once.
         """
+        return self._drained(ended=False)
+
+    def _drained(self, *, ended: bool) -> Answers:
         answers = Answers(Lines(), [], [])
         ready: Ready = []
-        self._stream.order.drain(ready)
+        self._stream.order.drain(ready, ended=ended)
         self._take(*placed(ready), answers)
         self._stream.announcer.write()
         return answers

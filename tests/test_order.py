@@ -33,9 +33,9 @@ def run(buffer: ReorderBuffer, times: Times) -> tuple[list[tuple[float, int]], l
     return released, refused
 
 
-def drained(buffer: ReorderBuffer) -> list[tuple[float, int]]:
+def drained(buffer: ReorderBuffer, *, ended: bool = False) -> list[tuple[float, int]]:
     ready: Ready = []
-    buffer.drain(ready)
+    buffer.drain(ready, ended=ended)
     return [(at, each.position["line"]) for at, each in ready]
 
 
@@ -117,6 +117,27 @@ def test_a_stream_that_moves_on_is_followed() -> None:
     assert released[-1] == (DAY + 99.0, 199)
     waited = run(placing(), times[: 100 + CONFIRM - 1])[0]
     assert [number for _, number in waited] == list(range(100))
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 7])
+def test_after_a_pause_the_last_records_have_their_times(count: int) -> None:
+    night: Times = [60.0 * i for i in range(60)]
+    morning: Times = [DAY + 240.0 * i for i in range(count)]
+    buffer = placing()
+    assert [number for _, number in run(buffer, night + morning)[0]] == list(range(60))
+    assert drained(buffer, ended=True) == [(time, 60 + i) for i, time in enumerate(morning)]
+
+
+def test_in_silence_a_second_record_confirms_the_first() -> None:
+    buffer = placing()
+    run(buffer, [60.0 * i for i in range(60)])
+    found = []
+    for time in (DAY, DAY + 7200.0, DAY + 7500.0):
+        found += run(buffer, [time])[0] + drained(buffer)
+    assert [time for time, _ in found] == [59 * 60.0, DAY + 7200.0, DAY + 7500.0]
+    run(buffer, [3 * DAY])
+    assert run(buffer, [DAY + 7600.0])[0] == [(DAY + 7600.0, 0)]
+    assert drained(buffer, ended=True) == [(DAY + 7600.0, 0)]  # whom the stream has contradicted
 
 
 def test_leaps_are_measured_by_what_a_stream_is_used_to() -> None:

@@ -92,7 +92,7 @@ class ReorderBuffer(msgspec.Struct, dict=True, eq=False):
     One clock that is wrong must not make all others late: a record further ahead of the stream than
     ``max_leap`` is held back until ``CONFIRM`` records in a row are (the stream has moved on), the
     stream has caught up with it, or ``HELD`` others have come (it is placed at the time that the stream has
-    reached). A stream whose records lie far apart has longer leaps: eight times their mean distance.
+    reached). In silence two in a row are enough, and at the end one is. A stream whose records lie far apart has longer leaps: eight times their mean distance.
 
     Nor may the first record, which nothing can be compared with: where ``CONFIRM`` in a row are as far behind
     while a stream has hardly begun, it has the time of the latest of them. What was released before stays,
@@ -302,13 +302,18 @@ class ReorderBuffer(msgspec.Struct, dict=True, eq=False):
         if self.streak and self.streak[0] < self.latest:
             self.streak.clear()
         self.streak.append(time)
-        reach = self.max_leap
         if len(self.streak) >= CONFIRM:
-            times = sorted(self.streak)
-            reach = max(reach, 8.0 * statistics.median(b - a for a, b in itertools.pairwise(times)))
-            self.latest = times[0]
-            self.streak.clear()
-        self._look_again(ready, reach)
+            self._move_on(ready)
+        else:
+            self._look_again(ready, self.max_leap)
+
+    def _move_on(self, ready: Ready) -> None:
+        """Take the times of the latest records for those of the stream, though they are far ahead."""
+        times = sorted(self.streak)
+        gaps = [b - a for a, b in itertools.pairwise(times)]
+        self.latest = times[0]
+        self.streak.clear()
+        self._look_again(ready, max([self.max_leap, *(8.0 * statistics.median(gaps) for _ in gaps[:1])]))
 
     def _look_again(self, ready: Ready, reach: float) -> None:
         """Take in what is at most ``reach`` seconds ahead now, and what has been held for too long."""
@@ -340,9 +345,16 @@ class ReorderBuffer(msgspec.Struct, dict=True, eq=False):
         """The time of a record that may come next."""
         return self.latest if record.time is None else record.time
 
-    def drain(self, ready: Ready) -> None:
-        """Release everything: the stream has ended, or is silent."""
+    def drain(self, ready: Ready, *, ended: bool = False) -> None:
+        """Release everything: the stream has ended, or is silent, as before the first record of a morning.
+
+        Where records came last that are far ahead, the stream has moved on: at its end a single one says so, as
+        nothing will come that could say otherwise, and else two.
+        """
         self._release_until(math.inf, ready)
+        if self.leaps and len(self.streak) >= (1 if ended else 2) and self.streak[0] > self.latest:
+            self._move_on(ready)
+            self._release_until(math.inf, ready)
         for _, _, record in self.leaps:
             self.bytes -= size_of(record)
             self._place(record, ready)
