@@ -90,9 +90,10 @@ class ReorderBuffer(msgspec.Struct, dict=True, eq=False):
     is placed at the time that the stream has reached, or refused.
 
     One clock that is wrong must not make all others late: a record further ahead of the stream than
-    ``max_leap`` is held back until ``CONFIRM`` records in a row are (the stream has moved on), the
-    stream has caught up with it, or ``HELD`` others have come (it is placed at the time that the stream has
-    reached). In silence two in a row are enough, and at the end one is. A stream whose records lie far apart has longer leaps: eight times their mean distance.
+    ``max_leap`` is held back until ``CONFIRM`` records in a row are (the stream has moved on), the stream has
+    caught up with it, or ``HELD`` others have come (it is placed at the time that the stream has reached).
+    In silence two in a row are enough, and at the end one is. A stream whose records lie far apart has longer
+    leaps: eight times their mean distance.
 
     Nor may the first record, which nothing can be compared with: where ``CONFIRM`` in a row are as far behind
     while a stream has hardly begun, it has the time of the latest of them. What was released before stays,
@@ -348,8 +349,8 @@ class ReorderBuffer(msgspec.Struct, dict=True, eq=False):
     def drain(self, ready: Ready, *, ended: bool = False) -> None:
         """Release everything: the stream has ended, or is silent, as before the first record of a morning.
 
-        Where records came last that are far ahead, the stream has moved on: at its end a single one says so, as
-        nothing will come that could say otherwise, and else two.
+        Where the last records are far ahead, the stream has moved on: at its end a single one says so, as
+        nothing will come that could say otherwise; in silence two do.
         """
         self._release_until(math.inf, ready)
         if self.leaps and len(self.streak) >= (1 if ended else 2) and self.streak[0] > self.latest:
