@@ -31,11 +31,10 @@ CLOSED = tuple(f"<{name}>" for name in CLASSES)
 class Hole(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     """What stands in a hole of a template, in the lines that were looked at.
 
-    ``kind`` is how the template shows it, but "<status>", "<method>", "<level>" or "<state>" where all values
-    remembered are such; "level" that of the lines. ``distinct`` is how many values there are, about;
-    ``common`` are the commonest, with the share of lines that has each at least, and ``counts`` how many
-    lines; ``newest`` is the latest that was not among the commonest before. Of numbers there are the least,
-    the median, the ninth decile and the largest; deciles are within an eighth.
+    ``kind`` is how the template shows it, or "<status>", "<method>", "<level>" or "<state>". ``distinct`` is
+    how many values there are, about; ``common`` the commonest, with the share of lines that has each at
+    least, and ``counts`` how many lines; ``newest`` the latest that was not among these before. Of numbers
+    there are the least, the median, the ninth decile and the largest; deciles are within an eighth.
     """
 
     place: int

@@ -14,12 +14,10 @@ from streamdp.story.story import Story, StoryRecord, Theme, iso
 class Answer(msgspec.Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
     """What became of one record.
 
-    ``answered``: it belongs to the story ``label``, with that ``probability``; ``new`` says that it began it.
-    ``pending``: it is safe in the journal, and will be answered. ``refused``: ``reason`` and ``detail`` say
-    why; nothing was learned from it. ``code`` is 409 where a record of its id that says something else was
-    taken before. ``id`` is that of the record, as text; ``line`` its number in the
-    journal, ``seq`` that in processing order, ``time`` seconds since 1970, ``novelty`` nats by token or
-    dimension; ``revision`` counts later changes.
+    ``answered``: it belongs to the story ``label``; ``new`` says that it began it. ``pending``: it is safe in
+    the journal, and will be answered. ``refused``: ``reason`` and ``detail`` say why; ``code`` is 409 where a
+    record of its id that says something else was taken before. ``line`` is its number in the journal, ``seq``
+    that in processing order, ``novelty`` nats by token or dimension; ``revision`` counts later changes.
     """
 
     status: Literal["answered", "pending", "refused"]

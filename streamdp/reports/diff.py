@@ -32,12 +32,11 @@ UNITS = 200
 
 
 class Change(msgspec.Struct, frozen=True, kw_only=True):
-    """Something that is other than it was.
+    """Something that is other than it was: so many records ``before`` and ``after``.
 
-    ``before`` and ``after`` count records. ``surprise`` is how improbable it is that nothing has changed, in
-    nats, with all that was compared taken into account; it is 0 where that is likely. ``kind`` is "new" for
-    what was never seen before, and "gone" for what is not remembered any more. ``line`` is the first of a
-    template, with the ones around it as far as they are known; "" where not. Of what has changed in a hole,
+    ``surprise`` is how improbable it is that nothing has changed, in nats, with all that was compared taken
+    into account. ``kind`` is "new" for what was never seen before, "gone" for what is not remembered any
+    more. ``line`` is the first of a template, with the ones around it. Of what has changed in a hole,
     ``hole`` is how the template shows it, and ``values`` are values with their shares before and after.
     """
 

@@ -23,10 +23,9 @@ Trend = Literal["new", "growing", "steady", "fading", "silent"]
 
 
 class StoryRecord(msgspec.Struct, frozen=True, gc=False, kw_only=True):
-    """A record of a story. ``text`` is "" where it is not known; ``probability`` is that of its label.
+    """A record of a story, with the ``probability`` of its label; ``text`` is "" where it is not known.
 
-    ``when`` is its event time in ISO 8601, ``time`` the same in seconds; both are None where it has none.
-    ``keep`` are its kept fields, as far as they are known.
+    ``when`` is its event time in ISO 8601, ``time`` the same in seconds; ``keep`` are its kept fields.
     """
 
     seq: int
@@ -46,15 +45,11 @@ class StoryRecord(msgspec.Struct, frozen=True, gc=False, kw_only=True):
 class Story(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     """A cluster, or a template, for people.
 
-    ``records`` counts them. ``began``, ``peak`` and ``last`` are event times in ISO 8601, and ``began_time``,
-    ``peak_time`` and ``last_time`` the same in seconds; None where records have none. ``now`` and ``before``
-    count its records in the latest stretch of the stream's time and in the one before, ``peak`` is the
-    beginning of its busiest stretch; both know what the source of the stories remembers. ``surest`` and
-    ``unsure`` are a few records by the probability of their label; ``samples`` are the first, the most
-    typical and the latest record.
-    ``confused_with`` are labels that its records had at first, with how many. ``theme`` is the number of its
-    theme where :meth:`Stories.themed` has looked for themes. ``holes`` are
-    what stands in the holes of a template.
+    Times are in ISO 8601, those that end in ``_time`` in seconds; None where records have none. ``now`` and
+    ``before`` count records in the latest stretch of the stream's time and in the one before, ``peak`` is the
+    beginning of the busiest. ``surest`` and ``unsure`` are a few records by the probability of their label,
+    ``samples`` the first, the most typical and the latest. ``confused_with`` are labels that its records had
+    at first, with how many; ``holes`` what stands in those of a template.
     """
 
     label: int
