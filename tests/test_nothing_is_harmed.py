@@ -45,6 +45,34 @@ def test_output_standard_output_and_the_output_again(folder: Path) -> None:
     assert "the first 45 records went to standard output" in done.stderr.decode()
 
 
+def test_a_run_that_lacks_an_option_of_its_state_is_told_which(folder: Path) -> None:
+    wrote, state = ("--output", "a.out"), ("--state", "s")
+    succeed(folder, *consume(*wrote, *state, "--store", "n.db"))
+    grow(folder, 5)
+    again = "or name another --state\n"
+    code, message = fail(folder, *consume(*wrote, *state))
+    assert code == 78
+    assert message == f"streamdp: s: was written with --store {folder / 'n.db'}: say so again, {again}"
+    code, message = fail(folder, *consume(*wrote, *state, "--final-only"))
+    assert message.count("--store ") == message.count("without --final-only: leave it out, ") == 1
+    assert "--events" not in message
+    succeed(folder, *consume(*wrote, *state, "--store", "n.db"))
+    succeed(folder, *consume("--output", "b.out", "--state", "t", "--final-only"))
+    more = ("--events", "e.jsonl", "--store", "m.db")
+    code, message = fail(folder, *consume("--output", "b.out", "--state", "t", *more))
+    told = "with --final-only: say so again, and without --events and --store: leave them out, "
+    assert (code, message) == (78, f"streamdp: t: was written {told}{again}")
+
+
+def test_what_a_run_leaves_behind_is_named(folder: Path) -> None:
+    wrote = ("--output", "a.out", "--state", "s", "--events", "e.jsonl")
+    succeed(folder, *consume(*wrote, "--store", "n.db"))
+    grow(folder, 5)
+    done = call(folder, *consume(*wrote))
+    assert done.returncode == 0
+    assert f"without --store {folder / 'n.db'} gets nothing of this run" in done.stderr.decode()
+
+
 @pytest.mark.parametrize("role", ["output", "rejects"])
 def test_a_state_of_another_file_gives_no_right_to_cut(folder: Path, role: str) -> None:
     first = ("--output", "s4.jsonl", "--rejects", "r4.jsonl")

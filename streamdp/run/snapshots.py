@@ -135,11 +135,22 @@ def continued(settings: Settings, written: Container[str], header: Header, made:
     return settings
 
 
-def with_modes(modes: dict[str, bool]) -> str:
-    """What was asked for of answers, in words."""
-    names = {"final_only": "--final-only", "events": "--events"}
-    chosen = [flag for name, flag in names.items() if modes.get(name)]
-    return "with " + " and ".join(chosen) if chosen else "without --final-only and --events"
+def refuse_modes(outputs: Outputs, before: Header) -> None:
+    """Raise SnapshotError (78) where a state needs other options, and say which."""
+    if before.modes == outputs.modes:
+        return
+    paths = {name: before.outputs.get(name) for name in ("events", "store")}
+    earlier = {name: left.get("path") for name, left in paths.items() if left is not None}
+    if before.modes.get("final_only"):
+        earlier["final-only"] = None
+    chosen = {"final-only": outputs.final_only, "events": outputs.events, "store": outputs.store}
+    lacking = [f"--{name} {path or ''}".rstrip() for name, path in earlier.items() if not chosen[name]]
+    new = [f"--{name}" for name, given in chosen.items() if given and name not in earlier]
+    found = [f"with {' and '.join(lacking)}: say so again"] if lacking else []
+    found += [f"without {' and '.join(new)}: leave {'it' if len(new) == 1 else 'them'} out"] if new else []
+    raise SnapshotError(
+        f"{outputs.state}: was written {', and '.join(found)}, or name another --state", Exit.CONFIG
+    )
 
 
 def wait_for_turn(state: str, patience: float, waits: bool, watch: RunObserver) -> Claim:
@@ -157,7 +168,11 @@ def wait_for_turn(state: str, patience: float, waits: bool, watch: RunObserver) 
 
 
 def report_change(outputs: Outputs, resumed: Header) -> None:
-    """Report where earlier answers are, if the new ones go elsewhere."""
+    """Report where earlier answers are, if the new ones go elsewhere, and what gets nothing more."""
+    for name in ("events", "finality", "store"):
+        if name in resumed.outputs and getattr(outputs, name) is None:
+            where = resumed.outputs[name].get("path", "its address")
+            say(f"without --{name} {where} gets nothing of this run, and cannot be gone on with later")
     output, before, seq = outputs.output, resumed.outputs["output"].get("path"), resumed.seq
     if NOWHERE in (output, before):
         if output != before:

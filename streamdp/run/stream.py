@@ -25,7 +25,7 @@ from streamdp.run.messages import say, warn
 from streamdp.run.observers import RunObserver
 from streamdp.run.reading import Reader
 from streamdp.run.recognise import recognised, refuse_lacking
-from streamdp.run.snapshots import Snapshots, continued, report_change, wait_for_turn, with_modes
+from streamdp.run.snapshots import Snapshots, continued, refuse_modes, report_change, wait_for_turn
 from streamdp.run.writing import (
     Sinks,
     UndeliveredError,
@@ -256,8 +256,8 @@ class Run:
             if self.frozen:
                 self.engine = Engine.loads(body, settings_of(header, Classes.of(self.settings)))
                 return header
-            settings = self._settings_after(header, written, outputs)
             check_outputs(header)
+            settings = self._settings_after(header, written, outputs)
             self.engine = Engine.loads(body, settings, **modes)
             self.settings = settings
             return header
@@ -289,12 +289,7 @@ class Run:
             )
         made = f"{outputs.state}: its snapshots were"
         settings = continued(self.settings, written, header, made, "restore them, or name another --state")
-        if header.modes != outputs.modes:
-            raise SnapshotError(
-                f"{outputs.state}: was written {with_modes(header.modes)}, and this run is "
-                f"{with_modes(outputs.modes)}; use the same options, or name another --state",
-                Exit.CONFIG,
-            )
+        refuse_modes(outputs, header)
         return settings
 
     def snapshot(self, *, ended: bool = False, wait: bool = True) -> None:
