@@ -136,6 +136,29 @@ def test_errors_are_raised_and_nothing_stays_open(news: Path, tmp_path: Path) ->
     assert streamdp.Run(news, outputs=kept(tmp_path)).run().seq == len(TEXTS)
 
 
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"settings": streamdp.Settings(beam=0)}, "setting beam: 0 is not allowed"),
+        ({"outputs": streamdp.Outputs(output=7)}, "Outputs: output: 7 is not allowed"),  # type: ignore[arg-type]
+        ({"outputs": streamdp.Outputs(store_days=3.0)}, "--store-days is of a store"),
+        ({"serving": streamdp.Serving(page=-1)}, "Serving: page: -1 is not allowed"),
+        ({"source": streamdp.Input()}, "say where to read"),
+        ({"alerts": [streamdp.Alert(name="a b", url="file:a")]}, "alerts, alert 1: .*name"),
+        ({"alerts": [streamdp.Alert(name="a", url="file:a")]}, "alerts need a state"),
+    ],
+)
+def test_options_without_a_meaning_are_refused(news: Path, wrong: dict[str, Any], message: str) -> None:
+    with pytest.raises(streamdp.StreamdpError, match=message):
+        streamdp.Run(**{"source": news, **wrong})
+
+
+def test_where_nothing_could_be_used_that_is_an_error(news: Path) -> None:
+    with pytest.raises(streamdp.StreamdpError, match=r"nothing could be used.*text") as caught:
+        streamdp.Run(news, streamdp.Settings(text_field="nix")).run()
+    assert caught.value.exit_code == 65
+
+
 def test_what_it_has_to_say_goes_to_a_logger(
     news: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
 ) -> None:

@@ -11,7 +11,6 @@ from streamdp.encode.order import Lateness
 from streamdp.engine import Engine
 from streamdp.errors import Exit
 from streamdp.records import SMALL
-from streamdp.run.hints import nothing_usable
 from streamdp.run.messages import say, warn
 from streamdp.run.observers import Running
 from streamdp.settings.assemble import are_directions
@@ -145,10 +144,7 @@ def exit_code(run: Running) -> int:
     """The exit code of a run that came to its end."""
     if run.interrupted and run.folder is None:
         return run.interrupt.code()
-    refused = run.sinks.refused.total()
-    if run.answered or not refused or run.interrupted:
+    if not (why := run.unusable):
         return 0
-    decoder = run.reader.decoder
-    found = nothing_usable(run.sinks.first_refused, run.settings, decoder.format, decoder.header or ())
-    say(found, "error")
+    say(why, "error")
     return Exit.BAD_DATA

@@ -68,6 +68,10 @@ class Running(Protocol):
     def answered(self) -> int:
         """Records that this run has answered."""
 
+    @property
+    def unusable(self) -> str:
+        """Why nothing could be used; empty where something was."""
+
 
 class RunObserver:
     """What watches a run; this one only measures the time of its stages."""

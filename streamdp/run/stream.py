@@ -14,11 +14,12 @@ from streamdp_connectors.protocol import Replayable, SinkClosed, Source
 
 from streamdp.answers.listing import counted
 from streamdp.engine import Engine
-from streamdp.errors import Exit
+from streamdp.errors import ConfigError, Exit
 from streamdp.records import Answers
 from streamdp.reports.source import open_snapshot, settings_of
 from streamdp.run.alarm import watches
 from streamdp.run.corrector import Corrector, heard_of
+from streamdp.run.hints import nothing_usable
 from streamdp.run.interrupt import Interrupt
 from streamdp.run.lines import further_columns
 from streamdp.run.messages import say, warn
@@ -35,9 +36,11 @@ from streamdp.run.writing import (
     rotation_of,
 )
 from streamdp.settings import Settings
-from streamdp.settings.alerts import Alert
+from streamdp.settings.alerts import Alert, alerts_of
 from streamdp.settings.io_options import NOWHERE, Input, Outputs, Serving
+from streamdp.settings.load import checked
 from streamdp.settings.memory import longest_record
+from streamdp.settings.options import refuse_meaningless
 from streamdp.settings.schema import Classes
 from streamdp.state.claim import Claim
 from streamdp.state.erasing import ErasedFile
@@ -130,15 +133,21 @@ class Run:
     ) -> None:
         self.interrupt, self.interrupted = interrupt or Interrupt(), 0
         self.settings, self.outputs = settings or Settings(), outputs or Outputs()
-        if written is None:
-            written = _chosen(self.settings)
-            if self.outputs.output == "-":
-                self.outputs = msgspec.structs.replace(self.outputs, output=NOWHERE)
         self._own, input = None, source
         if isinstance(input, str | os.PathLike):
             input = Input(file=os.fspath(input))
         elif not isinstance(input, Input):
             self._own, input = input, Input(file=f"python://{type(input).__name__}")
+        if written is None:
+            self.settings, self.outputs = checked(self.settings), checked(self.outputs)
+            input, serving = checked(input), checked(serving or Serving())
+            alerts = alerts_of([msgspec.structs.asdict(each) for each in alerts], "alerts")
+            refuse_meaningless(input, self.outputs, serving)
+            if alerts and not (input.kept or self.outputs.kept):
+                raise ConfigError("alerts need a state: what was not delivered yet waits there", Exit.USAGE)
+            written = _chosen(self.settings)
+            if self.outputs.output == "-":
+                self.outputs = msgspec.structs.replace(self.outputs, output=NOWHERE)
         if watch is None:
             watch = watches(serving or Serving(), alerts, input.label, self.settings)
         self.watch = watch
@@ -213,6 +222,8 @@ class Run:
                 raise
             if not self.interrupt.asked:
                 self.watch.ended(self.engine, lambda: self.interrupt.asked)
+                if why := self.unusable:
+                    raise ConfigError(why, Exit.BAD_DATA)
 
     def run(self) -> Engine:
         """Run to the end of the source, or until ``stop`` is called; return the engine."""
@@ -426,6 +437,14 @@ class Run:
             self.sinks.note_keywords(lambda: self.engine.stories(records=False))
             self.sinks.flush(sync=True)
             self.watch.answered(last, 0)
+
+    @property
+    def unusable(self) -> str:
+        """Why nothing could be used, and what would help; empty where something was, or nothing came."""
+        if self.answered or not self.sinks.refused or self.interrupted:
+            return ""
+        decoder = self.reader.decoder
+        return nothing_usable(self.sinks.first_refused, self.settings, decoder.format, decoder.header or ())
 
     def close(self) -> None:
         """Let go of everything; a second call does nothing."""

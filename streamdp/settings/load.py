@@ -8,7 +8,7 @@ import tomllib
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from numbers import Number
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -79,18 +79,22 @@ def gather(
     return {name: found[name] for name in found if name in wanted} | chosen
 
 
-def checked(settings: Settings) -> Settings:
-    """Return settings that were made in Python, every value checked. Raises ``ConfigError``.
+Some = TypeVar("Some", bound=msgspec.Struct)
+
+
+def checked(settings: Some) -> Some:
+    """Return options that were made in Python, every value checked. Raises ``ConfigError``.
 
     They are read as if they stood in a file: ``auto`` means None, and 3 means 3.0 where a number need not
     be whole. Numbers of numpy become plain ones.
     """
-    chosen = {}
-    for field in setting_fields():
+    chosen, kind = {}, type(settings)
+    for field in options_of(kind):
         value = getattr(settings, field.name)
         plain = value.item() if isinstance(value, Number) and hasattr(value, "item") else value
-        chosen[field.name] = _value(plain, field, f"setting {field.name}", strict=True)
-    return Settings(**chosen)
+        place = f"setting {field.name}" if field.setting else f"{kind.__name__}: {field.name}"
+        chosen[field.name] = _value(plain, field, place, strict=True)
+    return kind(**chosen)
 
 
 def model_settings(settings: Settings) -> dict[str, Any]:
