@@ -181,7 +181,8 @@ def test_a_cluster_that_was_searched_opens(opened: tuple[Page, Told], run: Run) 
     word = name.split()[0]
     page.keyboard.press("/")
     page.keyboard.type(word)
-    expect(page.locator("#found")).to_contain_text(" of ")
+    rows, live = page.locator("#table tbody tr[data-cluster]"), answered(run, "health")["live"]
+    wait_for(lambda: page.inner_text("#found") == f"{rows.count()} of {live}")
     page.locator("#table .open", has_text=word).first.focus()
     page.keyboard.press("Enter")
     panel = page.locator("#cluster")
@@ -201,10 +202,16 @@ def test_a_cluster_that_was_searched_opens(opened: tuple[Page, Told], run: Run) 
     assert told.errors == []
 
 
-def answered(run: Run, question: str) -> Any:
+def answered(run: Run, question: str, body: bytes | None = None) -> Any:
     """What programs are answered."""
-    with urllib.request.urlopen(f"http://127.0.0.1:{run.port}/v1/{question}") as answer:
+    address, headers = f"http://127.0.0.1:{run.port}/v1/{question}", {"content-type": "application/json"}
+    with urllib.request.urlopen(urllib.request.Request(address, body, headers)) as answer:
         return json.load(answer)
+
+
+def percent(share: float) -> str:
+    """How the page shows a probability."""
+    return ">99 %" if 0.995 < share < 1 else "<1 %" if 0 < share < 0.005 else f"{100 * share:.0f} %"
 
 
 NONE = "\u2013"
@@ -277,6 +284,28 @@ def test_the_table_says_what_is_answered_and_is_sorted_by_what_is_clicked(
     assert told.errors == []
 
 
+def test_a_story_is_shown_as_it_is_answered(opened: tuple[Page, Told], run: Run) -> None:
+    page, told = opened
+    (story,) = answered(run, "stories?limit=1")["stories"]
+    page.goto(f"{page.url}#cluster/{story['label']}")
+    panel = page.locator("#cluster")
+    expect(panel.locator("h2")).to_have_text(story["title"])
+    names, values = (panel.locator(f".figures {tag}").all_inner_texts() for tag in ("dt", "dd"))
+    figures = {"records": str(story["records"]), "now": str(story["now"] or NONE), "trend": trend(story)}
+    figures |= {"life": lived(story), "number": str(story["label"])}
+    assert figures.items() <= dict(zip(names, values, strict=True)).items()
+    newest = answered(run, f"stories/{story['label']}/records?limit=1000")["records"][-1]
+    row = panel.locator(".records li").first
+    at = datetime.fromtimestamp(newest["time"], UTC)
+    assert row.get_attribute("data-seq") == str(newest["seq"])
+    assert row.locator("p").inner_text() == newest["text"]
+    assert row.locator("time").inner_text() == f"{at.day} {at:%b, %H:%M}"
+    assert row.locator(".sure").inner_text() == percent(newest["probability"])
+    live = page.locator("#strip div", has_text="Live").locator("dd").first.inner_text()
+    assert live == str(answered(run, "health")["live"])
+    assert told.errors == []
+
+
 def test_what_is_clicked_is_what_opens(opened: tuple[Page, Told], run: Run) -> None:
     """Bands of the graph by their names, and both stories of what happened."""
     page, told = opened
@@ -329,6 +358,9 @@ def test_a_typed_text_is_weighed(opened: tuple[Page, Told], run: Run) -> None:
     page.press("#text", "Enter")
     candidates = page.locator("#scored .candidates > li")
     expect(candidates).to_have_count(5)
+    found = answered(run, "where", json.dumps({"text": text}).encode())["candidates"]
+    shares = candidates.locator(".sure").all_inner_texts()
+    assert shares == [percent(each["probability"]) for each in found]
     expect(candidates.first).to_contain_text("for it:")
     story = candidates.locator("button.name").first
     name = story.inner_text()

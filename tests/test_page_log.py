@@ -54,7 +54,7 @@ def asked(port: int, path: str) -> Any:
         return json.loads(answer.read())
 
 
-def test_what_has_changed_is_shown(opened: tuple[Page, Told]) -> None:
+def test_what_has_changed_is_shown(opened: tuple[Page, Told], port: int) -> None:
     page, _ = opened
     page.click("[data-level=changes]")
     rows = page.locator("#level-rows tbody tr")
@@ -62,14 +62,18 @@ def test_what_has_changed_is_shown(opened: tuple[Page, Told]) -> None:
     page.select_option("#since", "deploy")
     expect(page.locator("#lacking")).to_contain_text("2026-01-05 09:00:00 UTC to")
     expect(rows).to_have_count(4)
+    found = asked(port, "v1/changes?since=deploy")["changes"]
+    cells = [[cell.replace(",", "") for cell in row.locator("td").all_inner_texts()] for row in rows.all()]
+    assert cells == [[str(round(each[k])) for k in ("before", "after", "surprise")] for each in found]
     kinds = {row.locator(".change").inner_text(): row for row in rows.all()}
     assert set(kinds) == {"new", "surged", "silent", "changed"}
     expect(kinds["new"].locator(".around .own")).to_contain_text("exhausted: giving up")
     expect(kinds["new"].locator(".around span")).to_have_count(3)
     expect(kinds["new"].locator(".members")).to_contain_text("ERROR")
     expect(kinds["changed"].locator(".members").first).to_contain_text("500 0.0 % before")
-    page.fill("#search", "heartbeat")
-    expect(rows).to_have_count(1)
+    for search, count in (("heartbeat nosuchword", 0), ("heartbeat node", 1)):
+        page.fill("#search", search)
+        expect(rows).to_have_count(count)
     rows.locator(".open").click()
     expect(page.locator("#cluster h2")).to_contain_text("heartbeat of node")
 

@@ -46,12 +46,19 @@ def test_a_report_says_what_happened(reported: Path, name: str) -> None:
     assert "goal &lt;b&gt;match&lt;/b&gt; striker cup" in page
     assert "<b>match" not in page
     assert "2026-01-01T00:00:00Z" in page
+    chart = page[page.index("<figure") : page.index("</figure>")]
+    for colour, name in re.findall(r'background:(#\w+)"></i>(\w+) [^<]*</li>', chart):
+        third = next((i for i, tale in enumerate(TALES) if tale.split()[0] == name), 3)
+        places = re.findall(rf'<rect x="([\d.]+)"[^>]*fill="{colour}"', chart)
+        bins = [round((float(x) - 48) * 60 / (960 - 48)) for x in places]
+        assert bins == [*range(20 * third, min(20 * third + 20, 60))]
     sections = re.findall(r"<section.*?</section>", page)
     assert len(sections) == 3
     for section in sections:
         third = next(i for i, tale in enumerate(TALES) if tale.split()[0] in section)
         began, last = (START + 60 * at for at in (300 * third, 300 * third + 299))
         peak = max(began, START + 60 * 899 - 6 * 3600 * (1, 2, 3)[2 - third])  # now is six hours
+        assert f"<td>{iso(began)}</td><td>{iso(last)}</td></tr>" in page
         assert f"began {iso(began)}; peak {iso(peak)}; last {iso(last)}" in section
         places = [float(x) // 4 for x in re.findall(r'<rect x="(\d+)"', section)]
         assert places == [*range(20 * third, 20 * third + 20)]

@@ -60,13 +60,13 @@ def test_a_table_of_stories(told: Path, path: str) -> None:
 
 @pytest.mark.parametrize("path", ["out.jsonl", "out.csv"])
 def test_a_file_of_answers_knows_all_stories_and_records(told: Path, path: str) -> None:
-    found = rows(succeed(told, "stories", path, "--csv", "--now", "1h"))
+    found = rows(succeed(told, "stories", path, "--csv", "--now", "2h"))
     assert [row["records"] for row in found] == ["200", "200", "200"]
     assert [row["began"] for row in found] == [
         f"2026-01-01T{hour}:00Z" for hour in ("00:00", "03:20", "06:40")
     ]
     assert found[0]["last"] == "2026-01-01T03:19:00Z"
-    assert (found[2]["now"], found[2]["before"], found[0]["trend"]) == ("60", "60", "silent")
+    assert (found[2]["now"], found[2]["before"], found[0]["trend"]) == ("120", "80", "silent")
     assert set(found[1]["keywords"].split()) >= {"election", "vote", "ballot"}
     records = rows(succeed(told, "stories", path, "--records", "--csv", "--search", "election"))
     assert [row["id"] for row in records] == [f"r{i}" for i in range(200, 400)]
