@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from commands import succeed
 
 from streamdp.scoring.agreement import agreement
 from streamdp.scoring.score import ScoreError, score
@@ -170,7 +171,8 @@ def test_what_cannot_be_matched(tmp_path: Path) -> None:
     truth = write(tmp_path / "truth.jsonl", [{"id": "a", "cluster": 1}, {"id": "b", "cluster": 2}])
     out = write(tmp_path / "out.jsonl", [assignment(0, 1, id="x")])
     assert fails(out, truth) == (
-        "out.jsonl: none of 1 assignments matches a record of truth.jsonl by id",
+        "out.jsonl: none of 1 assignments matches a record of truth.jsonl by id in the field 'id' "
+        "(--id-field names another)",
         65,
     )
     write(out, [assignment(0, 1, position={"topic": "t", "partition": 0, "offset": 0})])
@@ -195,3 +197,31 @@ def test_fast_enough_for_long_streams(tmp_path: Path) -> None:
     assert score(out, truth).first.n == n
     # Ten times what it takes on an idle machine: 10^6 lines in about five seconds.
     assert time.process_time() - start < 2.5
+
+
+@pytest.mark.parametrize("form", ["jsonl", "csv"])
+def test_ids_are_in_the_field_that_consume_recognises(tmp_path: Path, form: str) -> None:
+    lines = [{"guid": f"g{i}", "title": "storm", "topic": "ab"[i % 2]} for i in range(6)]
+    truth = tmp_path / f"truth.{form}"
+    if form == "csv":
+        truth.write_text("guid,title,topic\n" + "".join(",".join(line.values()) + "\n" for line in lines))
+    else:
+        write(truth, lines)
+    out = write(tmp_path / "out.jsonl", [assignment(i, i % 2, id=f"g{i}") for i in range(6)])
+    found = score(out, truth, "topic")
+    assert (found.by, found.newest.n, found.newest.nmi) == ("id", 6, 1.0)
+
+
+def test_another_field_of_ids_can_be_named(tmp_path: Path) -> None:
+    truth = write(tmp_path / "truth.jsonl", [{"key": i, "n": i, "topic": "a"} for i in range(3)])
+    out = write(tmp_path / "out.jsonl", [assignment(i, 0, id=str(i)) for i in range(3)])
+    with pytest.raises(
+        ScoreError, match=r"no record has an id in the field 'id' \(--id-field names another\)"
+    ):
+        score(out, truth, "topic")
+    assert score(out, truth, "topic", "key").newest.n == 3
+    with pytest.raises(ScoreError, match=r"by id in the field 'topic' \(--id-field"):
+        score(out, truth, "topic", "topic")
+    named = ("--field", "topic", "--id-field", "key")
+    done = succeed(tmp_path, "diff", "out.jsonl", "--truth", "truth.jsonl", *named, "--json")
+    assert json.loads(done)["by"] == "id"

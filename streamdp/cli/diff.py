@@ -35,7 +35,7 @@ def compare(path: str, options: DiffOptions) -> None:
     if options.mark is not None:
         mark(path, options.mark, options.time)
     elif options.truth is not None:
-        show_scores(path, options.truth, options.field, as_json=options.json)
+        show_scores(path, options)
     else:
         _diff(path, options)
 
@@ -136,10 +136,11 @@ def agreement_table(title: str, rows: dict[str, Agreement]) -> Table:
     return table
 
 
-def show_scores(assignments: str, truth: str, field: str, *, as_json: bool) -> None:
+def show_scores(assignments: str, options: DiffOptions) -> None:
     """Score a file of assignments and print the result."""
-    report = score(assignments, truth, field)
-    if as_json:
+    truth, field = options.truth or "", options.field
+    report = score(assignments, truth, field, options.id_field)
+    if options.json:
         sys.stdout.write(msgspec.json.encode(report).decode() + "\n")
         return
     rows = {"first announced": report.first, "newest": report.newest}

@@ -222,6 +222,13 @@ class DiffOptions(msgspec.Struct, frozen=True, kw_only=True):
     field: Annotated[
         str, _about("field of the truth", when={"truth": "--field is of a truth: say --truth FILE"})
     ] = "cluster"
+    id_field: Annotated[
+        str | None,
+        _about(
+            "field of the truth's ids (default: as consume recognises it)",
+            when={"truth": "--id-field is of a truth: say --truth FILE"},
+        ),
+    ] = None
     every: Annotated[bool, _about("also what chance explains", flag="--all")] = False
     json: Annotated[bool, _about("as JSON lines, what chance explains too")] = False
 
