@@ -124,6 +124,8 @@ def test_marks_are_refused_where_they_are_none(folder: Path) -> None:
         folder, Exit.USAGE, "diff", "app", "--since", "release"
     )
     assert "1 to 100" in refused(folder, Exit.USAGE, "diff", "app", "--mark", "\x1b[2J")
+    for time in ("6h", "41", "2026-11-20", "2026-11-20T08:00:00Z"):
+        assert "reads as a time" in refused(folder, Exit.USAGE, "diff", "app", "--mark", time)
     assert "one of --since" in refused(folder, Exit.USAGE, "diff", "app")
     link = folder / "linked"
     (folder / "linked.marks.jsonl").symlink_to(folder / "app.log")

@@ -95,6 +95,21 @@ def test_an_option_names_a_column_that_a_table_has(tmp_path: Path, flag: str) ->
     assert fail(tmp_path, *piped, stdin=data.encode()) == wanted
 
 
+def test_a_field_that_no_line_of_a_log_has_is_told(tmp_path: Path) -> None:
+    lines = [f"2026-11-20 08:00:{n:02} INFO [main] db: pool has {n} of 16 busy" for n in range(40)]
+    (tmp_path / "app.log").write_text("\n".join(lines) + "\n")
+    done = call(tmp_path, "consume", "app.log", "--keep", "levl,level", "--output", "out")
+    assert b"--keep: no record so far has a field 'levl'; they have 'level'\n" in done.stderr
+    assert done.stderr.count(b"no record so far") == 1
+
+
+def test_a_log_that_settings_make_none_is_told(tmp_path: Path) -> None:
+    lines = [f"2026-11-20 08:00:{n:02} INFO [main] db: pool has {n} of 16 busy" for n in range(40)]
+    (tmp_path / "app.log").write_text("\n".join(lines) + "\n")
+    done = call(tmp_path, "consume", "app.log", "--beam", "4", "--output", "out")
+    assert b"app.log looks like a log, and is not read as one: beam has no meaning" in done.stderr
+
+
 def test_a_field_that_no_object_has_is_told_after_the_first(tmp_path: Path) -> None:
     data = b'{"vector": [1, 2], "n": 1}\n{"vector": [2, 1]}\n'
     done = call(tmp_path, "consume", "-", "--text-field", "headline", "--keep", "n,m", stdin=data)

@@ -122,6 +122,9 @@ def test_one_story_whole(told: Path) -> None:
         "200 records; began {0}3:20:00Z, peak {0}3:59:00Z, last {0}6:39:00Z\n".format("2026-01-01T0") in shown
     )
     assert shown.count(" report") >= 200
+    some = call(told, "stories", "out.jsonl", "--story", str(story["label"]), "--limit", "3")
+    assert some.stdout.count(b" report") < 10
+    assert b"the latest 3 of 200 records" in some.stderr
     code, message = fail(told, "stories", "out.jsonl", "--story", "99999")
     assert code == 66
     assert "no story 99999" in message

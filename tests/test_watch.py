@@ -111,6 +111,9 @@ def test_levels_tell_of_the_stream_and_revisions_of_the_process() -> None:
     assert 0.0 <= levels["agreement"] <= 1.0
     assert Engine().levels() == {"stream_records": 0.0, "log_evidence": 0.0, "agreement": 1.0, "revisions": 0}
     assert Engine(Settings(beam=1)).levels()["agreement"] == 1.0
+    templates = Engine(Settings(format="log"))
+    templates.advance([f"pool has {n} of 16 busy" for n in range(40)])
+    assert templates.levels()["stream_records"] == 40
 
 
 def test_several_watches_are_told_of_everything() -> None:

@@ -318,9 +318,15 @@ def _theme_row(theme: Theme) -> dict[str, Any]:
     return row | {name: " ".join(map(str, row[name])) for name in ("keywords", "stories")}
 
 
-def _print_records(source: StorySource, shown: Stories, options: StoriesOptions) -> None:
+def _print_records(
+    source: StorySource, shown: Stories, options: StoriesOptions, most: int | None = None
+) -> None:
+    """Print the records of stories; the latest ones where there is a most."""
     of = {label: story for story in shown for label in story.labels}
     known = sorted(source.records([*of]), key=lambda each: (of[each[0]].label, each[1].seq))
+    if most is not None and len(known) > most:
+        say(f"the latest {most:,} of {len(known):,} records (--limit)")
+        known = known[-most:]
     rows = [_record_row(of[label].label, of[label].title, record) for label, record in known]
     items = (row | {"keep": record.keep} for row, (_, record) in zip(rows, known, strict=True))
     if not _write("records", items, rows, options):
@@ -358,12 +364,12 @@ def _print_one(source: StorySource, found: Stories, label: int, options: Stories
     if options.csv or options.json or options.html or options.records:
         one = found.like([story])
         if options.records:
-            _print_records(source, one, options)
+            _print_records(source, one, options, options.limit)
         else:
             _write_stories(one, options)
     else:
         console().print(Text("\n".join(map(printable, _life(story, found)))), highlight=False)
-        _print_records(source, found.like([story]), options)
+        _print_records(source, found.like([story]), options, options.limit)
     if source.lacking:
         say(source.lacking)
 

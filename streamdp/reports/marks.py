@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -42,6 +43,8 @@ def add_mark(state: str | Path, mark: Mark) -> None:
     """Write a mark behind the others. Raises MarkError."""
     if not mark.name or len(mark.name) > LONGEST or not mark.name.isprintable():
         raise MarkError(f"a name has 1 to {LONGEST} printable characters", Exit.USAGE)
+    if _reads_as_time(mark.name):
+        raise MarkError(f"{mark.name!r} reads as a time: call the mark something else", Exit.USAGE)
     path = marks_of(state)
     with foreseen(MarkError, path, "written", Exit.CANNOT_CREATE):
         fd = open_regular(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
@@ -66,6 +69,14 @@ def marks(state: str | Path | None) -> list[Mark]:
         except msgspec.DecodeError:
             continue
     return found
+
+
+def _reads_as_time(text: str) -> bool:
+    for read in (duration, datetime.fromisoformat):
+        with contextlib.suppress(ValueError):
+            read(text)
+            return True
+    return False
 
 
 def moment_of(option: str, text: str | None, clock: Clock) -> float | None:

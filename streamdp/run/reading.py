@@ -280,7 +280,7 @@ class Reader:
         self.longest = max(16 << 20, longest_record(settings) + 1)
         self._decoded: dict[tuple[int, int], list[Record | Reject]] = {}
         input_format = _format_of_all(settings, input)
-        self._named = named_fields(settings) if input_format in (*COLUMNS, "jsonl") else []
+        self._named = named_fields(settings) if input_format not in UNTIMED else []
         self.decoder = decoder_of(settings, input_format)
         waits = settings.max_lateness > 0.0 or settings.of_lines  # such records are taken one by one
         self._texts = TextReader(self.decoder) if self.decoder.has_texts and not waits else None
@@ -328,15 +328,12 @@ class Reader:
         except ValueError as error:
             raise ConfigError(str(error), Exit.BAD_DATA) from error
 
-    def _report_lacking(self, found: Sequence[Raw]) -> None:
+    def _report_lacking(self, names: Sequence[str]) -> None:
         """Say, after the first records, which fields that the user has named are in none of them."""
-        names: dict[str, None] = {}
-        for raw in found[:FIRST]:
-            with contextlib.suppress(RefusedError, UnicodeDecodeError):
-                names |= dict.fromkeys(fields_of(raw.data))
-        for flag, name in self._named if names else ():
+        they_have = f"; they have {listed(names)}" if names else ""
+        for flag, name in self._named:
             if name not in names:
-                self._say(f"{flag}: no record so far has a field {name!r}; they have {listed(list(names))}")
+                self._say(f"{flag}: no record so far has a field {name!r}{they_have}")
         self._named = []
 
     def times_of(self, raws: RawBatch) -> Sequence[float | None]:
@@ -400,7 +397,12 @@ class Reader:
         if found and self._new_log is not None:
             self._learn(self._new_log, found)
         if found and self._named and self.decoder.format == "jsonl":
-            self._report_lacking(found)
+            names: dict[str, None] = {}
+            for raw in found[:FIRST]:
+                with contextlib.suppress(RefusedError, UnicodeDecodeError):
+                    names |= dict.fromkeys(fields_of(raw.data))
+            if names:
+                self._report_lacking(list(names))
         if gaps:  # what stands at an offset now may be another record
             self._decoded.clear()
             self.passed += sum(gap.records for gap in gaps)
@@ -413,6 +415,10 @@ class Reader:
                 return texts
         if self._logs is not None:
             lines = self._lines(self._logs, found, together=not (rejected or self._decoded or self._alone))
+            if self._named and lines:
+                kept = (record.keep or {} for record in lines[:FIRST])
+                self._named = [each for each in self._named if each[0] == "--keep"]
+                self._report_lacking(list(dict.fromkeys(name for keep in kept for name in keep)))
             self._stages.enter("other")
             return Columns.of([*rejected, *lines.all()]) if rejected else lines
         decoded = [record for raw in found for record in self._decode(raw)]

@@ -110,7 +110,8 @@ def _as_log(settings: Settings, file: str) -> Settings | None:
     found = msgspec.structs.replace(settings, format="log")
     try:
         found.check()
-    except ConfigError:
+    except ConfigError as error:
+        say(f"{file} looks like a log, and is not read as one: {error.message}")
         return None
     say(f"{file} is read as a log, by templates (--format names another)")
     return found

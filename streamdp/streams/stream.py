@@ -171,7 +171,7 @@ class Stream(ABC):
 
     def levels(self) -> dict[str, float]:
         """How the stream stands: records, evidence, how far the hypotheses agree, what is not final yet."""
-        return {"stream_records": 0.0, "log_evidence": self.log_evidence, "agreement": 1.0}
+        return {"stream_records": self.seq, "log_evidence": self.log_evidence, "agreement": 1.0}
 
     @property
     @abstractmethod
