@@ -21,6 +21,7 @@ from feeds import feed, headlines
 import streamdp
 from streamdp.errors import ConfigError
 from streamdp.kernels.cache import FOLDER, cache_folder
+from streamdp.settings.assemble import build_prior
 
 
 def test_importing_it_costs_nothing() -> None:
@@ -139,7 +140,7 @@ def test_names_and_objects_instead_of_settings(name: str) -> None:
     settings, maker = case(name)
     records = maker(80, 1)
     told = feed(streamdp.Engine(settings), records).encoded()
-    prior = streamdp.Engine(settings)._blueprint.prior_for(sparse=name != "vectors")
+    prior = build_prior(settings, name != "vectors")
     bare = {"prior": "auto", "decay": None, "decay_scale": None, "concentration": None}
     without = msgspec.structs.replace(settings, **bare)
     assert feed(streamdp.Engine(without, prior=prior), records).encoded() == told

@@ -234,6 +234,22 @@ def test_records_of_a_story_are_read_a_page_at_a_time(known: Known) -> None:
             assert read == [(each["seq"], each["id"], each["time"], each["text"]) for each in own]
 
 
+def test_themes_are_as_many_as_were_asked_for_and_sum_up_their_stories(known: Known) -> None:
+    for source, stories in known.sources:
+        live = {story.label: story for story in stories if not story.ended}
+        health = source.answer(ShowHealth())
+        assert (health.records, health.live) == (900, len(live))
+        for wanted in (1, 2, 3):
+            found = source.answer(ListThemes(themes=wanted))
+            assert (len(found.themes), found.live) == (wanted, len(live))
+            assert sorted(label for theme in found.themes for label in theme.stories) == sorted(live)
+            for theme in found.themes:
+                own = [live[label] for label in theme.stories]
+                assert theme.records == sum(story.records for story in own)
+                assert (theme.now, theme.before) == (sum(s.now for s in own), sum(s.before for s in own))
+                assert theme.title == max(own, key=lambda story: story.records).title
+
+
 def by_http(served: Served, question: Asked) -> Any:
     kind = KIND_OF[type(question)]
     given = {k: v for k, v in msgspec.to_builtins(question).items() if v is not None}

@@ -156,8 +156,8 @@ def orders_of_one_cluster(chain: Chain, order: Any, rounds: int = 2_000) -> Coun
     for _ in range(rounds):
         chain.set_labels(np.zeros(chain.size))
         move(chain)
-        assert move._program is not None
-        counts[tuple(move._program.order.tolist())] += 1
+        assert move.program is not None
+        counts[tuple(move.program.order.tolist())] += 1
     return counts
 
 
@@ -198,8 +198,8 @@ def test_a_short_text_of_other_words_follows_under_the_papers_weights() -> None:
     for order in ("markov", "markov-ratio"):
         move = Permutation(order=order)  # type: ignore[arg-type]
         move(chain)
-        assert move._program is not None
-        odds[order] = math.exp(move._program.similarity[2, 0] - move._program.similarity[1, 0])
+        assert move.program is not None
+        odds[order] = math.exp(move.program.similarity[2, 0] - move.program.similarity[1, 0])
     long, alone = 2 * 3 * 4 * 5 * 6 * 7 / (11 * 12 * 13 * 14 * 15 * 16), 720 / (10 * 11 * 12 * 13 * 14 * 15)
     assert odds["markov"] == pytest.approx((1 / 11) / long)  # 104 to 1
     assert odds["markov-ratio"] == pytest.approx((1 / 11) / long * alone / (1 / 10))  # 1 to 4.8

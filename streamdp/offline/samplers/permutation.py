@@ -103,7 +103,8 @@ class Permutation(Sampler):
         self.proposed = self.accepted = self.lost = self._seen = 0
         self.expansion: float | None = None
         self._store: Any | None = None
-        self._program: Program | None = None
+        self.program: Program | None = None
+        """The orders that were drawn last."""
         self._made_for: tuple[Data, Likelihood, np.ndarray | None] | None = None
 
     @staticmethod
@@ -165,14 +166,14 @@ class Permutation(Sampler):
         return self.expansion
 
     def _take(self, chain: Chain) -> None:
-        assert self._program is not None
+        assert self.program is not None
         self.accepted += 1
-        chain.set_labels(self._program.labels)
+        chain.set_labels(self.program.labels)
 
     def _climb(self, chain: Chain) -> None:
-        assert self._program is not None
+        assert self.program is not None
         before, kept = chain.log_joint, chain.labels
-        chain.set_labels(self._program.labels)
+        chain.set_labels(self.program.labels)
         if chain.log_joint > before:
             self.accepted += 1
         else:
@@ -197,7 +198,7 @@ class Permutation(Sampler):
             order[bounds[k] : bounds[k + 1]] = members[np.argsort(heights, kind="stable")]
 
     def _forward(self, by_size: np.ndarray, per_run: float) -> Program:
-        program, log_keep = self._program, math.log(self.keep) if self.keep else -math.inf
+        program, log_keep = self.program, math.log(self.keep) if self.keep else -math.inf
         assert program is not None
         assert self._store is not None
         first = 0
@@ -209,7 +210,7 @@ class Permutation(Sampler):
                 term=np.concatenate([program.term, np.zeros(len(program.term))]),
                 start=np.concatenate([program.start, more]),
             )
-        self._program = program
+        self.program = program
         return program
 
     def _set_up(self, chain: Chain) -> Program:
@@ -217,8 +218,8 @@ class Permutation(Sampler):
         n = chain.size
         made_for = (chain.data, chain.likelihood, chain.base)
         before = self._made_for or (None, None, None)
-        if self._program is not None and all(a is b for a, b in zip(made_for, before, strict=True)):
-            return self._program
+        if self.program is not None and all(a is b for a, b in zip(made_for, before, strict=True)):
+            return self.program
         if self.form == "exact" and n > MOST_EXACT:
             raise ValueError(f"the exact form is for up to {MOST_EXACT} records, not {n}: take metropolis")
         width = n + 1 if self.keep == 0.0 else min(self.width, n + 1)
@@ -239,9 +240,9 @@ class Permutation(Sampler):
             "square": n + 1 if self.form == "exact" else 0,
             "most": max(n, width) + 1,
         }
-        self._program = made(Program, sizes, similarity=similarity)
-        self._program.bounds[:] = n + 1
-        return self._program
+        self.program = made(Program, sizes, similarity=similarity)
+        self.program.bounds[:] = n + 1
+        return self.program
 
     def _similarity(self, chain: Chain) -> np.ndarray:
         n = chain.size
