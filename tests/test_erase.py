@@ -471,3 +471,86 @@ def test_categories_and_vectors(tmp_path: Path) -> None:
     erase(tmp_path / "v", "--id", "secretidlate", paths=("st", "o", "s.db"))
     assert left_of(tmp_path / "v", sought) == {}
     assert b"sound" in call(tmp_path / "v", "state", "verify", "st").stdout
+
+
+ALERTS = """
+[[alert]]
+name = "born"
+url = "file:born.jsonl"
+on = ["born", "split", "titled", "renamed", "closed"]
+[[alert]]
+name = "wire"
+url = "file:wire.jsonl"
+on = ["revised"]
+"""
+
+
+@pytest.fixture
+def alerted(tmp_path: Path) -> Path:
+    """A folder with a run whose alerts went to two files; the record ``secretidlate`` began a story."""
+    (tmp_path / "alerts.toml").write_text(ALERTS)
+    write_headlines(tmp_path / "in.jsonl", 300)
+    with (tmp_path / "in.jsonl").open("a") as file:
+        file.write(marked("late", 1767780000.0))
+    run = ("consume", "in.jsonl", "--output", "out.jsonl", "--state", "st", "--keep", "author")
+    succeed(tmp_path, *run, "--config", "alerts.toml")
+    assert left_of(tmp_path, [b"secretidlate"]).keys() >= {"born.jsonl", "out.jsonl", "st/alerts.jsonl"}
+    return tmp_path
+
+
+def test_files_of_alerts_are_erased_from_and_named(alerted: Path) -> None:
+    before = parsed((alerted / "born.jsonl").read_bytes())
+    code, said = fail(alerted, "erase", "st", "out.jsonl", "--id", "secretidlate")
+    assert (code, "also written born.jsonl, wire.jsonl: name" in said) == (64, True), said
+    erase(alerted, "--id", "secretidlate", paths=("st", "out.jsonl", "born.jsonl", "wire.jsonl"))
+    assert left_of(alerted, marks("late")) == {}
+    after = parsed((alerted / "born.jsonl").read_bytes())
+    assert [line["key"] for line in after] == [line["key"] for line in before]
+    others = [line for line in before if b"late" not in json.dumps(line).encode()]
+    assert [line for line in after if "sentence" in line] == others
+    assert len(others) < len(before)
+
+
+def test_a_file_of_alerts_that_comes_later_is_erased_from_too(alerted: Path) -> None:
+    (alerted / "born.jsonl").rename(alerted / "elsewhere.jsonl")
+    erase(alerted, "--id", "secretidlate", paths=("st", "out.jsonl", "wire.jsonl"))
+    assert left_of(alerted, marks("late")).keys() == {"elsewhere.jsonl"}
+    erase(alerted, "--id", "secretidlate", paths=("st", "out.jsonl", "wire.jsonl", "elsewhere.jsonl"))
+    assert left_of(alerted, marks("late")) == {}
+
+
+def test_records_of_a_change_are_erased(tmp_path: Path) -> None:
+    """A line of a file that corrections were appended to: the records that moved, and what they say."""
+    rows: list[dict[str, Any]] = [
+        {
+            "seq": 3,
+            "id": "a",
+            "text": "storm at sea",
+            "keep": {"by": "Ann"},
+            "probability": 0.9,
+            "revision": 1,
+        },
+        {
+            "seq": 4,
+            "id": "b",
+            "text": "votes counted",
+            "keep": {"by": "Bo"},
+            "probability": 0.9,
+            "revision": 1,
+        },
+    ]
+    line = {
+        "event": "revised",
+        "key": "revised:3.1@9",
+        "story": 0,
+        "title": "the coast",
+        "other": 2,
+        "seq": 9,
+    }
+    line |= {"record": "z", "size": 2, "sources": {"by": {"Ann": 1, "Bo": 1}}, "sentence": "by: Ann 1, Bo 1"}
+    (tmp_path / "wire.jsonl").write_text(json.dumps(line | {"records": rows}) + "\n")
+    erase(tmp_path, "--id", "a", paths=("wire.jsonl",))
+    (left,) = parsed((tmp_path / "wire.jsonl").read_bytes())
+    assert left.pop("records") == [{"seq": 3, "probability": 0.9, "revision": 1}, rows[1]]
+    del line["sentence"]
+    assert left == line | {"sources": {"by": {"Bo": 1}}}

@@ -1,8 +1,8 @@
 """What is to be told and was not delivered yet: lines of JSON in a file of the state's folder.
 
 The file ``alerts.jsonl`` is only appended to, and now and then written anew without what is done. A line is
-a :class:`Notification`, or says which of these were delivered or given up. Each has the name of its alert and
-nothing of its receiver: no address and no token.
+a :class:`Notification`, or says which of these were delivered or given up, or the file that an alert is appended
+to. Each has the name of its alert and nothing else of its receiver: no address and no token.
 """
 
 from __future__ import annotations
@@ -110,6 +110,8 @@ class Done(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Given up."""
     forgotten: list[str] = []
     """Their records are others now: they are told again when they come again."""
+    file: str = ""
+    """A file that the alert is appended to, which an erasure has to know of."""
 
 
 _encode_lines = msgspec.json.Encoder().encode_lines
@@ -130,6 +132,7 @@ class Waiting:
     def __init__(self) -> None:
         self.queue: deque[Notification] = deque()
         self.known: dict[str, None] = {}
+        self.files: dict[str, None] = {}
         self.counts = Counts()
 
     def add(self, one: Notification) -> bool:
@@ -156,23 +159,26 @@ class Outbox:
     """The outbox of a state's folder; one process at a time. It may be used from several threads.
 
     What it cannot write it keeps in memory, and tries again: a full disk stops no stream. ``mine`` says
-    whether the folder is this process's still: the file of another is left alone.
+    whether the folder is this process's still: the file of another is left alone. Without ``names`` it has
+    all alerts that the file knows.
     """
 
     def __init__(
         self,
         folder: str | os.PathLike[str],
-        names: Iterable[str],
+        names: Iterable[str] | None,
         mine: Callable[[], bool] = lambda: True,
     ) -> None:
         self.path, self._mine = Path(folder) / NAME, mine
         self.changed = threading.Condition()
-        self._by = {name: Waiting() for name in names}
+        self._by = {name: Waiting() for name in names or ()}
         self._unwritten: list[Notification | Done] = []
         self._lines, self._failing = 0, False
         with self.changed:
             for name, waiting in self._read().items():
-                if name in self._by or waiting.queue:  # of one that nobody is told the table may come back
+                if (
+                    names is None or name in self._by or waiting.queue or waiting.files
+                ):  # its table may come back
                     self._by[name] = waiting
             self._write_anew()
 
@@ -219,6 +225,18 @@ class Outbox:
         with self.changed:
             self._append([self._give_up(name, [one.key for one in told], why)])
             self.changed.notify_all()
+
+    def note_file(self, name: str, path: str) -> None:
+        """Remember that an alert is appended to this file."""
+        with self.changed:
+            if path not in (files := self._by[name].files):
+                files[path] = None
+                self._append([Done(alert=name, file=path)])
+
+    def files(self) -> dict[str, list[str]]:
+        """The files that each alert is or was appended to; none of one that is sent."""
+        with self.changed:
+            return {name: list(each.files) for name, each in self._by.items()}
 
     def forget_from(self, seq: int) -> None:
         """Records from this number on are others than before: what is said of them is new."""
@@ -291,6 +309,7 @@ class Outbox:
             done = [key for key in waiting.known if key not in here]
             if done:
                 yield Done(alert=name, delivered=done)
+            yield from (Done(alert=name, file=path) for path in waiting.files)
             yield from waiting.queue
 
     def _read(self) -> dict[str, Waiting]:
@@ -324,6 +343,7 @@ class Outbox:
             return
         waiting = found.setdefault(done.alert, Waiting())
         waiting.settle([*done.delivered, *done.dropped])
+        waiting.files |= {done.file: None} if done.file else {}
         for key in done.forgotten:
             waiting.known.pop(key, None)
 

@@ -113,12 +113,12 @@ class FileReceiver:
     every = 0.0
 
     def __init__(self, alert: Alert, path: str, link: str | None = None) -> None:
-        self.name, self._path, self._page = alert.name, path, alert.link or link
+        self.name, self.path, self._page = alert.name, path, alert.link or link
 
     def has(self, waiting: Sequence[Notification]) -> list[Notification]:
         """What of this was appended before a crash could be noted; half a line of it is cut off."""
         try:
-            with open(open_regular(self._path, os.O_RDWR, follow=True), "r+b") as file:
+            with open(open_regular(self.path, os.O_RDWR, follow=True), "r+b") as file:
                 begin = max(os.fstat(file.fileno()).st_size - TAIL, 0)
                 file.seek(begin)
                 *whole, half = file.read().split(b"\n")
@@ -133,7 +133,7 @@ class FileReceiver:
     def send(self, told: Sequence[Notification]) -> None:
         """Append them, durably. Raises SendError."""
         try:
-            file = open_regular(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, follow=True)
+            file = open_regular(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, follow=True)
             try:
                 write_whole(file, as_lines(told, self._page))
                 os.fsync(file)

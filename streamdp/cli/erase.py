@@ -17,6 +17,7 @@ from streamdp_connectors.journal import rewrite as journals
 from streamdp_connectors.journal.segments import is_journal, segments
 from streamdp_connectors.store import rewrite as stores
 
+from streamdp.alerts.outbox import Outbox
 from streamdp.answers.listing import counted
 from streamdp.decode.answered import is_parquet
 from streamdp.engine import Engine
@@ -93,10 +94,20 @@ class Places:
             if path != "-" and os.path.isfile(path) and os.path.realpath(path) not in given:
                 table = path.removesuffix(PART)
                 missing.append(table if os.path.isfile(table) else path)
+        missing += [path for path in self._files_of_alerts() if os.path.realpath(path) not in given]
         if missing:
             raise EraseError(
                 f"{self.state} has also written {', '.join(map(_shown, missing))}: name them, too", Exit.USAGE
             )
+
+    def _files_of_alerts(self) -> list[str]:
+        """The files that alerts were appended to; what went elsewhere is said."""
+        assert self.state is not None
+        files = Outbox(self.state, None, lambda: False).files()
+        if sent := [name for name, paths in files.items() if not paths]:
+            what = f"what went to the receivers of alerts ({', '.join(sent)}) is not erased here"
+            say(f"{what}: where these are files, name them too")
+        return [path for paths in files.values() for path in paths if os.path.isfile(path)]
 
     def has(self, name: str) -> bool:
         """Whether a file may be replaced: it is in the folder of the state, or was named."""

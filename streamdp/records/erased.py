@@ -6,7 +6,7 @@ import base64
 import functools
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -36,6 +36,12 @@ _KINDS = ("event", "ended")
 
 _OF_ONE = ("words", "mean", "keywords")
 """What of a story of one record, and of an event of it, is that record's own."""
+
+_ALERT = ("alert", "key")
+"""What an alert is called by."""
+
+_SHOWN = ("title", "other_title", "sentence")
+"""What an alert shows of stories, which may be what the record says."""
 
 _ESCAPED = re.compile(r"(?:\\u[0-9a-fA-F]{4}|\\[^u])+")
 """Characters as JSON may write them."""
@@ -210,29 +216,58 @@ class Erased(msgspec.Struct, frozen=True, kw_only=True):
         if "streamdp" in value:  # what the file is
             return value
         answer = "position" in value and ("cluster" in value or "label" in value)
-        name_of = "record" if "alert" in value else "id"
-        own = self.named(value.get(name_of)) or (answer and value.get("seq") in self.seqs)
+        if "alert" in value and "key" not in value:  # what has become of alerts
+            return value
+        alert = "key" in value and "event" in value
+        name_of = "record" if alert else "id"
+        own = self.named(value.get(name_of)) or ((answer or alert) and value.get("seq") in self.seqs)
         if answer and not own:
             return value
         left: dict[str, Any] = {}
         seq = value.get("seq" if "event" in value else "first_seq")
         first = seq in self.seqs and value.get("size") in (0, 1)
         for name, part in value.items():
-            if own and name in _OWN:
+            if own and (name in _OWN or (alert and name in _SHOWN)):
                 continue
             if (own and name == name_of) or (first and name in _OF_ONE):
                 left[name] = None
+            elif alert and name == "records":
+                kept = [self._left_of_moved(row) for row in part]
+                left[name] = part if all(a is b for a, b in zip(kept, part, strict=True)) else kept
             elif name in _NAMED and isinstance(part, list):
                 others = [each for each in part if not self.named(each)]
                 left[name] = self.scrubbed(part if len(others) == len(part) else others)
             elif name == "keywords" and part:
                 spoken = " ".join(word for word in part.split() if word not in self.words)
                 left[name] = self.scrubbed(part if spoken == part else spoken)
-            elif name in _KINDS:
+            elif name in _KINDS or (alert and name in _ALERT):
                 left[name] = part
+            elif alert and name == "sources":
+                left[name] = self._left_of_sources(part, value.get("records", ()))
             else:
                 left[name] = self.scrubbed(part)
+        if alert and any(left.get(name) is not part for name, part in value.items()):
+            left.pop("sentence", None)  # it repeats what the line had
         return left
+
+    def _is_of_them(self, row: Mapping[str, Any]) -> bool:
+        return self.named(row.get("id")) or row.get("seq") in self.seqs or self.meant(row.get("keep"))
+
+    def _left_of_moved(self, row: dict[str, Any]) -> Any:
+        """What is left of a record that an alert speaks of."""
+        own = self._is_of_them(row)
+        return {k: v for k, v in row.items() if k not in (*_OWN, "id")} if own else self.scrubbed(row)
+
+    def _left_of_sources(self, counts: dict[str, dict[str, int]], rows: Sequence[Any]) -> Any:
+        """What is left of the numbers of records by the value of a kept field."""
+        own = [row.get("keep", {}) for row in rows if self._is_of_them(row)]
+
+        def stays(name: str, value: str) -> bool:
+            theirs = self.meant({name: value}) or any(_written(kept.get(name)) == value for kept in own)
+            return not theirs and not self.said(value)
+
+        left = {name: {v: n for v, n in of.items() if stays(name, v)} for name, of in counts.items()}
+        return counts if left == counts else left
 
     def _left_of_data(self, value: dict[str, Any]) -> dict[str, Any]:
         """What is left of a reject; or of a record as it came, in whose place stands what could be none."""
@@ -265,6 +300,14 @@ class Erased(msgspec.Struct, frozen=True, kw_only=True):
 def _is_word(row: Any) -> bool:
     """Whether this is a word with a number."""
     return isinstance(row, list) and len(row) == 2 and isinstance(row[0], str) and not isinstance(row[1], str)
+
+
+def rows_of_alert(alert: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The records that an alert speaks of, as rows of what is kept."""
+    first = {"id": alert.get("record"), "seq": alert.get("seq")}
+    if alert.get("event") == "born" and alert.get("size") in (0, 1):  # the title is the record's own
+        first["text"] = alert.get("title", "")
+    return [first, *(row for row in alert.get("records", ()) if isinstance(row, dict))]
 
 
 def place_of(position: Mapping[str, Any]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import os
 import time
 from collections.abc import Mapping, Sequence
 
@@ -10,7 +11,7 @@ from streamdp_connectors.store.sink import StoreSink
 
 from streamdp.alerts.outbox import Counts, Outbox
 from streamdp.alerts.rules import AlertRules
-from streamdp.alerts.send import Sender, receiver_of
+from streamdp.alerts.send import FileReceiver, Sender, receiver_of
 from streamdp.engine import Engine
 from streamdp.monitor.metrics import Metrics
 from streamdp.records import Answers
@@ -64,6 +65,9 @@ class Alarm(RunObserver):
             return True
 
         self._outbox = Outbox(folder.folder, [alert.name for alert in self._alerts], mine)
+        for receiver in self._receivers:
+            if isinstance(receiver, FileReceiver):
+                self._outbox.note_file(receiver.name, os.path.abspath(receiver.path))
         if not run.again:
             self._outbox.forget_from(engine.seq)
         engine.report_events()

@@ -16,6 +16,7 @@ import msgspec
 
 from streamdp.errors import Exit, foreseen
 from streamdp.records.cells import as_it_was
+from streamdp.records.erased import rows_of_alert
 from streamdp.safe_files import open_regular, written_anew
 from streamdp_connectors.protocol import SinkError
 
@@ -85,7 +86,7 @@ class Table(NamedTuple):
 
 
 def rows(path: Path) -> Iterator[dict[str, Any]]:
-    """What the whole lines of a file say: objects of JSON, answers of a table. Raises SinkError."""
+    """What the whole lines of a file say of records: objects of JSON, answers of a table. Raises SinkError."""
     table: Table | None = None
     for number, line in enumerate(_lines(path)):
         if number == 0 and line.startswith(b"seq,"):
@@ -94,6 +95,8 @@ def rows(path: Path) -> Iterator[dict[str, Any]]:
             value = _value(line)
             if isinstance(value, dict) and "position" in value:
                 yield value
+            elif isinstance(value, dict) and "key" in value:  # an alert
+                yield from rows_of_alert(value)
         elif (cells := table.cells(line)) is not None:
             yield table.row(cells)
 
