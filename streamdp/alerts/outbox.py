@@ -1,8 +1,8 @@
 """What is to be told and was not delivered yet: lines of JSON in a file of the state's folder.
 
 The file ``alerts.jsonl`` is only appended to, and now and then written anew without what is done. A line is
-a :class:`Notification`, or says which of these were delivered or given up, or the file that an alert is appended
-to. Each has the name of its alert and nothing else of its receiver: no address and no token.
+a :class:`Notification`, or says which of these were delivered or given up, or the file that an alert is
+appended to. Each has the name of its alert and nothing else of its receiver: no address and no token.
 """
 
 from __future__ import annotations

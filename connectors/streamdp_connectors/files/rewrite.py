@@ -86,7 +86,7 @@ class Table(NamedTuple):
 
 
 def rows(path: Path) -> Iterator[dict[str, Any]]:
-    """What the whole lines of a file say of records: objects of JSON, answers of a table. Raises SinkError."""
+    """What whole lines say of records: objects of JSON, answers of a table. Raises SinkError."""
     table: Table | None = None
     for number, line in enumerate(_lines(path)):
         if number == 0 and line.startswith(b"seq,"):
