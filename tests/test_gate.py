@@ -124,6 +124,26 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+def test_what_could_not_fail_is_refused(folder: Path) -> None:
+    (folder / "nothing.log").write_bytes(b"")
+    (folder / "one.log").write_bytes((folder / "new.log").read_bytes().splitlines(keepends=True)[0])
+    for name in ("nothing", "one"):
+        options = ("--format", "log", "--state", name, "--output", f"{name}.jsonl")
+        succeed(folder, "consume", f"{name}.log", *options)
+    (snapshot,) = (folder / "nothing").glob("snapshot-*")
+    for judged, baseline, code, words in (
+        ("new.log", "nothing", Exit.NO_INPUT, "the baseline holds no records"),
+        ("new.log", f"nothing/{snapshot.name}", Exit.NO_INPUT, "the baseline holds no records"),
+        ("old", "nothing", Exit.NO_INPUT, "the baseline holds no records"),
+        ("nothing", "old", Exit.NO_INPUT, "the log holds no records"),
+        ("one.log", "bad", Exit.BAD_DATA, "whatever they were: some 8 lines are needed"),
+        ("new.log", "one", Exit.BAD_DATA, "the baseline needs more lines"),
+    ):
+        done = call(folder, "gate", judged, "--baseline", baseline)
+        assert (done.returncode, done.stdout) == (code, b"")
+        assert words in done.stderr.decode().splitlines()[-1]
+
+
 def test_the_exit_code_says_whether_a_log_passes(folder: Path) -> None:
     before = {path.name: path.read_bytes() for path in (folder / "old").iterdir()}
     assert succeed(folder, "gate", "new.log", "--baseline", "old").startswith(b"passed: ")

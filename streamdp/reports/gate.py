@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 import msgspec
 import numpy as np
 
+from streamdp.answers.listing import counted
 from streamdp.engine import Engine
 from streamdp.errors import Exit
 from streamdp.records import Answers, Record, Reject
@@ -37,9 +38,14 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def verdict(halves: Halves, rate: float = RATE) -> Verdict:
-    """Judge what is after a moment by what is before it. Raises StoriesError for what is no log."""
+    """Judge what is after a moment by what is before it.
+
+    Raises StoriesError for what is no log, and where there is so little that nothing could fail.
+    """
     told, after, _, gone, born = halves
     _need_a_log(told)
+    _need_records(told.past.counts[:, ~after], "baseline")
+    _need_records(told.past.counts[:, after], "log")
     past, own = told.past, told.past.counts[:, after].sum(axis=1)
     before = past.counts[:, ~after].sum(axis=1)
     found, stretches = chances(past.counts[:, ~after], own)
@@ -53,6 +59,8 @@ def verdict(halves: Halves, rate: float = RATE) -> Verdict:
             counts = int(before[row]), int(own[row])
             changes.append(change_of(stories[label], past, kind, counts, -math.log(kinds[kind])))
     changes.sort(key=lambda each: (-each.surprise, -each.after, each.label))
+    if not changes:
+        _need_enough(past.counts[:, ~after], int(own.sum()), least)
     return Verdict(
         passed=not changes,
         rate=rate,
@@ -63,6 +71,34 @@ def verdict(halves: Halves, rate: float = RATE) -> Verdict:
     )
 
 
+def _need_records(counts: np.ndarray, what: str) -> None:
+    if not counts.sum():
+        raise StoriesError(f"the {what} holds no records", Exit.NO_INPUT)
+
+
+def _need_enough(counts: np.ndarray, lines: int, least: float) -> None:
+    """Raise StoriesError where so many lines pass by these of a baseline, whatever they are."""
+    if _can_fail(counts, lines, least):
+        return
+    enough = lines
+    while enough < counts.sum() and not _can_fail(counts, enough, least):
+        enough *= 2
+    more = f"some {enough:,} lines are needed" if enough < counts.sum() else "the baseline needs more lines"
+    raise StoriesError(
+        f"{counted(lines, 'line')} would pass by {counts.sum():,.0f} of the baseline, whatever they were: "
+        f"{more} (or a larger --rate)",
+        Exit.BAD_DATA,
+    )
+
+
+def _can_fail(counts: np.ndarray, lines: int, least: float) -> bool:
+    """Whether lines fail that are all of a new template, or all of the rarest."""
+    rows = np.vstack([counts, np.zeros(counts.shape[1])])
+    seen = np.where(rows.sum(axis=1) > 0.0, rows.sum(axis=1), np.inf)
+    alike = (np.arange(len(rows)) == row for row in (len(counts), seen.argmin()))
+    return any(min(each.min() for each in chances(rows, own * float(lines))[0]) <= least for own in alike)
+
+
 def of_records(engine: Engine, batches: Iterable[Iterable[Record | Reject]]) -> tuple[Halves, list[Reject]]:
     """An engine's past, and after it records that it has not seen; and what is refused of them.
 
@@ -70,6 +106,7 @@ def of_records(engine: Engine, batches: Iterable[Iterable[Record | Reject]]) -> 
     """
     old, refused, united = told_of(engine), list[Reject](), dict[int, int]()
     _need_a_log(old)
+    _need_records(old.past.counts, "baseline")
     time = old.stories.clock.time if engine.dated else None
     engine.report_events()
     for answers in _taken(engine, batches, time):
