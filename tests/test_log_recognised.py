@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from commands import assignments, call, succeed
@@ -57,6 +58,28 @@ def test_journals_are_logs_and_other_objects_are_not(tmp_path: Path) -> None:
     (tmp_path / "plain.json").write_text("".join(json.dumps({"text": text}) + "\n" for text in texts))
     done = call(tmp_path, "consume", "plain.json", "--output", "out2")
     assert "is read as a log" not in done.stderr.decode()
+
+
+@pytest.mark.parametrize(
+    ("object", "log"),
+    [
+        ({"ts": 1767571200.5, "level": "info", "logger": "db", "msg": "{}"}, True),
+        ({"time": 1767571200000, "level": 30, "pid": 7, "msg": "{}"}, True),
+        ({"timestamp": "2026-01-05T08:00:00Z", "level": "Error", "message": "{}", "stack_trace": "x"}, True),
+        ({"time": "2026-01-05T08:00:00Z", "severity": "WARNING", "text": "{}"}, True),
+        ({"time": "2026-01-05T08:00:00Z", "severity": "high", "text": "{}"}, False),
+        ({"time": "2026-01-05T08:00:00Z", "level": 3, "text": "{}"}, False),
+        ({"level": "info", "msg": "{}"}, False),
+    ],
+)
+def test_objects_with_the_level_of_a_log_are_one(tmp_path: Path, object: dict[str, Any], log: bool) -> None:
+    texts = [f"request {n} of user{n} answered" for n in range(50)]
+    objects = [{**object, next(k for k, v in object.items() if v == "{}"): text} for text in texts]
+    (tmp_path / "app.jsonl").write_text("".join(json.dumps(each) + "\n" for each in objects))
+    done = call(tmp_path, "check", "app.jsonl")
+    assert ("is read as a log" in done.stderr.decode()) is log
+    assert ("clustered by: templates of their messages" in done.stdout.decode()) is log
+    assert ("its lines are objects" in done.stderr.decode()) is log
 
 
 @pytest.mark.parametrize("more", [("--format", "text"), ("--beam", "4")])

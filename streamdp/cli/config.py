@@ -124,7 +124,7 @@ def _check_file(settings: Settings, file: str) -> int:
     if late:
         print(f"order: {late}")
     for record in taken[:SHOWN]:
-        print(f"  {_place(record.position)}: {_shown(record, encoder)}")
+        print(f"  {_place(record.position)}: {_shown(record, None if settings.of_lines else encoder)}")
     _report_refusals(refused)
     help_ = hint(refused, settings, reader.decoder.format, reader.decoder.header or ()) if refused else ""
     if help_:
@@ -170,6 +170,8 @@ def _try(
 
 
 def _read_as(settings: Settings, record: Record, encoder: Encoder | None) -> str:
+    if settings.of_lines:
+        return "templates of their messages"
     if isinstance(record.value, str):
         language = encoder.language if isinstance(encoder, WordEncoder) else None
         without = "" if language is None else f", without the stop words of {language.capitalize()}"

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from streamdp.decode.fields import RefusedError, in_seconds, in_utc, kept_value, text_value
-from streamdp.decode.log_heads import COLUMNS, NEVER, NUMBER, HeadForm, HeadReader, head_reader
+from streamdp.decode.log_heads import COLUMNS, LEVEL, NEVER, NUMBER, HeadForm, HeadReader, head_reader
 from streamdp.decode.log_times import EPOCH, KNOWN, Written, Years, moment, moment_of, written_as
 from streamdp.decode.log_traces import Trace, goes_on
 from streamdp.decode.objects import plain_fields
@@ -36,6 +36,9 @@ MOST_COLUMNS = 8
 JOURNALS = (("__REALTIME_TIMESTAMP", "MESSAGE"), ("log", "stream", "time"))
 """Fields of objects that tell a journal, or a container's log, from other JSON."""
 
+_NAMED = re.compile(rf"(?i:{LEVEL}|10|20|30|40|50|60)")
+"""Levels as programs write them to objects; pino and bunyan number them."""
+
 _MESSAGES = ("MESSAGE", "log", "message", "msg", "text")
 _TIMES = ("time", "ts", "timestamp", "@timestamp")
 _LEVELS = ("level", "severity", "PRIORITY")
@@ -44,6 +47,13 @@ _COMPONENTS = ("component", "SYSLOG_IDENTIFIER", "_COMM", "logger")
 
 
 _NO_HEADS = HeadReader(re.compile(NEVER), (), (), (), 0)
+
+
+def of_a_log(record: Mapping[str, Any]) -> bool:
+    """Whether an object is a line of a log: a message with a time, and a level as logs have them."""
+    known = _NAMED.fullmatch(_first(record, _LEVELS) or "")
+    return bool(known) and all(any(name in record for name in names) for names in (_MESSAGES, _TIMES))
+
 
 Line = tuple[str, float | None, dict[str, Any] | None]
 """A message, its time in seconds, and the fields that are kept."""
@@ -105,7 +115,9 @@ class LogLines:
     def learn(self, lines: Iterable[bytes]) -> str:
         """Find out how times are written, by the first lines; what is found, in words."""
         texts = [line.decode("utf-8", "replace") for line in lines]
-        texts = [text for text in texts if not text.startswith("{")]
+        given, texts = texts, [text for text in texts if not text.startswith("{")]
+        if given and not texts:
+            return "its lines are objects: times, levels and messages are read from their fields"
         trace = Trace()
         bare = [text for text in texts if trace.read(text) is None and not goes_on(text)]
         ways = [self._way(bare), *self._behind(bare)]
@@ -410,6 +422,6 @@ def _time_in(text: str, ways: Iterable[Written], arrival: float, zone: str | Non
     return in_utc(time, rest, zone) if time is not None and rest[:1].isalpha() else time
 
 
-def _first(record: dict[str, Any], names: Iterable[str]) -> str | None:
+def _first(record: Mapping[str, Any], names: Iterable[str]) -> str | None:
     value = next((record[name] for name in names if record.get(name) is not None), None)
     return None if value is None else str(value)

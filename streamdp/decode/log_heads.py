@@ -12,12 +12,12 @@ from typing import NamedTuple
 from streamdp.decode.log_times import PARTS, Written
 from streamdp.decode.log_traces import BEGINS
 
-_LEVEL = r"TRACE|DEBUG|INFO|NOTICE|WARN(?:ING)?|ERROR|SEVERE|CRIT(?:ICAL)?|ALERT|EMERG|FATAL|VERBOSE|PANIC"
+LEVEL = r"TRACE|DEBUG|INFO|NOTICE|WARN(?:ING)?|ERROR|SEVERE|CRIT(?:ICAL)?|ALERT|EMERG|FATAL|VERBOSE|PANIC"
 _BRACKETS = r"\[(?!client\b)[^\[\]]*+(?:\[[^\]]*+\][^\[\]]*+)*+\]"
 _ONE_WORD = r"\[(?:[^\sa-z\[\]]|\[[^\sa-z\]]*+\])*+\]\s"
 _HEAD = rf"""(?x:[\])>]?[\s,|-]*+
     (?:(?:[^\sa-z]++\s++|(?!{_ONE_WORD}){_BRACKETS}\s++){{0,8}}?
-       [\[<]?(?P<level>{_LEVEL}|(?i:info|error|warn(?:ing)?|notice|debug)(?=[\]\s])|[VDIWEF](?=[ /]))[\]>]?
+       [\[<]?(?P<level>{LEVEL}|(?i:info|error|warn(?:ing)?|notice|debug)(?=[\]\s])|[VDIWEF](?=[ /]))[\]>]?
        (?=[\s:,|-])[\s:,|-]*+)?
     (?:(?P<logger>[A-Za-z_][\w$-]*+(?:\.[\w$-]++)++)\s++(?=\[))?
     (?:{_BRACKETS}(?P<dash>\s++-\s++)?[\s:]*+)?
@@ -25,8 +25,8 @@ _HEAD = rf"""(?x:[\])>]?[\s,|-]*+
 """What may be between the time and the message: numbers, a level, a thread in brackets, a component."""
 
 _SYSLOG = r"\s+\S+\s+(?P<program>[^\s\[:]++(?:\s\S+?)??)(?:\[\d+\])?:\s+"
-_HOST = rf"\s+(?!(?:{_LEVEL})\b)[\w.-]+\s+(?P<service>[\w./-]+)(?:\[\d+\])?:\s+"
-_DASHED = rf"\]?\s+(?!(?:{_LEVEL})\b)(?P<name>(?=[\w.$/-]*[A-Za-z])[\w.$/-]++)(?: \*?\d+)?\s+-\s+"
+_HOST = rf"\s+(?!(?:{LEVEL})\b)[\w.-]+\s+(?P<service>[\w./-]+)(?:\[\d+\])?:\s+"
+_DASHED = rf"\]?\s+(?!(?:{LEVEL})\b)(?P<name>(?=[\w.$/-]*[A-Za-z])[\w.$/-]++)(?: \*?\d+)?\s+-\s+"
 _PIPES = r"\|(?P<step>[^|\s]+)\|(?:[^|\s]*\|)?"
 _GLOG = r"\s+\d+\s+(?P<file>[\w./-]+):\d+\]\s+"
 _CRI = r"\s(?:stdout|stderr)\s[FP]\s"
@@ -39,7 +39,7 @@ COLUMNS = (re.compile(_HOST, re.ASCII), re.compile(_DASHED, re.ASCII))
 """What nearly all lines of a log may have behind the time: host and program, or a logger before a dash."""
 
 _COMPONENTS = ("file", "program", "service", "name", "step", "component", "logger")
-_LEVELS = ("level", "l")
+LEVELS = ("level", "l")
 
 
 class HeadForm(NamedTuple):
@@ -85,7 +85,7 @@ def head_reader(form: HeadForm | None) -> HeadReader:
     groups = pattern.groupindex
     times = tuple(groups.get(name, groups["odd"]) for name in PARTS)
     levels, components = (
-        tuple(groups[name] for name in names if name in groups) for names in (_LEVELS, _COMPONENTS)
+        tuple(groups[name] for name in names if name in groups) for names in (LEVELS, _COMPONENTS)
     )
     return HeadReader(pattern, times, levels, components, groups["odd"])
 

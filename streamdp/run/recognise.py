@@ -17,7 +17,7 @@ from streamdp_connectors.protocol import SourceError
 from streamdp.decode.columns import DELIMITERS, TRUTH, parse_row
 from streamdp.decode.dates import AmbiguousError
 from streamdp.decode.fields import RefusedError, is_time
-from streamdp.decode.log import JOURNALS, LogLines
+from streamdp.decode.log import JOURNALS, LogLines, of_a_log
 from streamdp.decode.objects import plain_fields
 from streamdp.decode.roles import has_commas, id_column, text_column, time_column, vector_column
 from streamdp.errors import ConfigError, Exit
@@ -118,12 +118,15 @@ def _as_log(settings: Settings, file: str) -> Settings | None:
 
 
 def _begins_as_log(file: str) -> bool:
-    """Whether nearly all of the first lines begin with a time, or are objects of a journal."""
+    """Whether nearly all of the first lines begin with a time, or all are objects of a log."""
     lines = _first(file)
     if not lines:
         return False
     if lines[0].startswith(b"{"):
-        return any(all(f'"{name}"'.encode() in lines[0] for name in names) for names in JOURNALS)
+        if any(all(f'"{name}"'.encode() in lines[0] for name in names) for names in JOURNALS):
+            return True
+        records = list(_records(file, "jsonl", PROBED))
+        return len(records) == len(lines) and all(map(of_a_log, records))
     return "belongs to the line before" in LogLines(None, None).learn(lines)
 
 
