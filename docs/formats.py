@@ -24,8 +24,12 @@ from streamdp.questions.answers import Candidate
 from streamdp.questions.questions import KINDS, Kind
 from streamdp.records import Assignment, ClusterSummary, Event
 from streamdp.reports.diff import Change
+from streamdp.reports.marks import Mark
 from streamdp.state.corrections import CorrectionEntry
-from streamdp.story.story import StoryRecord, Theme
+from streamdp.story.story import StoryEvent, StoryRecord, Theme
+
+PARTS = (StoryRecord, Hole, StoryEvent, Mark, Theme, Change, Candidate, CorrectionEntry)
+"""What answers have lists of."""
 
 PAGE = Path(__file__).with_name("formats.md")
 NAMES = {
@@ -134,9 +138,7 @@ def _taken(kind: Kind) -> Iterator[str]:
 
 def answers() -> Iterator[str]:
     """Every type of an answer, and what it consists of."""
-    for struct in dict.fromkeys(
-        [*(kind.answer for kind in KINDS), StoryRecord, Hole, Theme, Change, Candidate, CorrectionEntry]
-    ):
+    for struct in dict.fromkeys([*(kind.answer for kind in KINDS), *PARTS]):
         yield from brief(struct)
 
 

@@ -107,7 +107,7 @@ def test_a_service_its_page_and_programs(tmp_path: Path) -> None:
     status, made = served.ask("POST", "/v1/corrections", json.dumps(wanted).encode())
     assert (status, made["ids"], made["seqs"]) == (200, ["seq:1"], [])
     wanted = {"what": "split", "stories": [before], "ids": [17]}
-    status, made = served.ask("POST", "/api/corrections", json.dumps(wanted).encode())
+    status, made = served.ask("POST", "/v1/corrections", json.dumps({**wanted, "who": "page"}).encode())
     assert (status, made["ids"], made["seqs"]) == (200, ["17"], [])
     where = f"http://127.0.0.1:{served.port}/"
     given = {"what": "split", "stories": [before], "ids": [], "seqs": [2]}

@@ -13,7 +13,7 @@ from commands import call, parsed, succeed
 
 from streamdp import Engine, Settings, stories
 from streamdp.ledger.samples import text_of
-from streamdp.page.past import retained
+from streamdp.page.live import RetainedStories
 from streamdp.page.view import View
 from streamdp.records import Record
 from streamdp.records.columns import Columns
@@ -135,13 +135,12 @@ def test_the_page_shows_headlines() -> None:
     view.taken(Columns.of(given))
     view.answered(engine.advance(given), engine.held_back)
     view.look(engine, 1e9, {})
-    rows = view.clusters("", "size", True, 0, 50)["clusters"]
-    each = [view.cluster(row["cluster"]) for row in rows]
-    texts = {record["text"] for cluster in each if cluster for record in cluster["records"]}
-    assert texts <= HEADLINES
-    assert {text for cluster in each if cluster for text in cluster["samples"]} <= HEADLINES
-    _, past = retained(engine, rows[0]["cluster"], 0, 100)
-    assert {row["text"] for row in past} <= HEADLINES | {""}
+    found = RetainedStories(engine, engine.stories(records=False), view.texts)
+    records_of = [record for story in found.stories() for record in found.of(story.label)]
+    assert {record.text for record in records_of if record.text} <= HEADLINES
+    assert {text for story in found.stories() for text in story.samples} <= HEADLINES
+    latest = [found.of(story.label)[-1] for story in found.stories() if story.records > 1]
+    assert all(record.text in HEADLINES for record in latest)  # which the page remembers
 
 
 def test_texts_among_fields_are_the_text(tmp_path: Path) -> None:

@@ -37,7 +37,7 @@ def get(url: str) -> Any:
 
 def score(url: str, text: str) -> Any:
     asked = urllib.request.Request(
-        f"{url}api/score", json.dumps({"text": text}).encode(), {"Content-Type": "application/json"}
+        f"{url}v1/where", json.dumps({"text": text}).encode(), {"Content-Type": "application/json"}
     )
     with urllib.request.urlopen(asked, timeout=600) as answer:
         return json.load(answer)
@@ -66,7 +66,7 @@ def test_a_page_changes_no_byte_of_what_a_run_writes(learned: Path, tmp_path: Pa
         score(url, f"storm over the coast {i}")
     status = until(url, "ended")
     assert status["records"] == 3000
-    assert get(f"{url}api/events?limit=200")["events"]
+    assert get(f"{url}v1/events/list?limit=200")["events"]
     assert stop(process) in (0, 128 + signal.SIGTERM)
     for name in ("out", "events"):
         assert (tmp_path / name).read_bytes() == (learned / name).read_bytes()
@@ -78,12 +78,11 @@ def test_a_state_that_nobody_runs(learned: Path, tmp_path: Path) -> None:
     url = address(process)
     status = until(url, "snapshot")
     assert status["records"] == 3000
-    clusters = get(f"{url}api/clusters?limit=500")
+    stories = get(f"{url}v1/stories?limit=500")["stories"]
     shown = succeed(tmp_path, "stories", str(learned / "state"), "--json").splitlines()
     told = {story["label"]: (story["records"], story["now"]) for story in map(json.loads, shown)}
-    assert {c["cluster"]: (c["size"], c["now"]) for c in clusters["clusters"]} == told
-    label = clusters["clusters"][0]["cluster"]
-    assert get(f"{url}api/clusters/{label}")["against_base"]
+    assert {each["label"]: (each["records"], each["now"]) for each in stories} == told
+    assert get(f"{url}api/shown/{stories[0]['label']}")["against_base"]
     assert score(url, "storm")["candidates"]
     process.send_signal(signal.SIGINT)
     assert process.wait(120) == 130

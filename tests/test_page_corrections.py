@@ -8,6 +8,7 @@ import signal
 import sqlite3
 import subprocess
 import urllib.error
+import urllib.parse
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
@@ -34,7 +35,7 @@ class Live(NamedTuple):
         """What a correction is answered."""
         data = body if isinstance(body, bytes) else json.dumps(body).encode()
         sent = {"Content-Type": "application/json"} | {k.replace("_", "-"): v for k, v in headers.items()}
-        asked = urllib.request.Request(f"{self.url}api/corrections", data, sent)
+        asked = urllib.request.Request(f"{self.url}v1/corrections", data, sent)
         try:
             with urllib.request.urlopen(asked, timeout=120) as answer:
                 return answer.status, json.load(answer)
@@ -44,7 +45,7 @@ class Live(NamedTuple):
 
     def largest(self, most: int) -> list[int]:
         """Labels of the largest stories."""
-        return [row["cluster"] for row in get(f"{self.url}api/clusters?limit={most}")["clusters"]]
+        return [row["label"] for row in get(f"{self.url}v1/stories?least=1&limit={most}")["stories"]]
 
     def records(self) -> int:
         """Records that were answered, by what the page says."""
@@ -75,22 +76,21 @@ def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
 def test_corrections_over_http(live: Live) -> None:
     a, b, c, d = live.largest(4)
     status, made = live.send({"what": "rename", "stories": [a], "title": "Talks in Turin"})
-    assert (status, made["number"], made["told"]) == (200, 1, f"rename {a} Talks in Turin")
+    assert (status, made["number"], made["title"]) == (200, 1, "Talks in Turin")
     assert live.send({"what": "pin", "stories": [b], "who": "ann"})[1]["who"] == "ann"
     assert live.send({"what": "keep-apart", "stories": [b, c]})[0] == 200
     status, why = live.send({"what": "merge", "stories": [b, c]})
     assert status == 409
-    assert b"correction 3 of page contradicts it" in why
+    assert b"correction 3 contradicts it" in why
     assert live.send({"what": "mute", "stories": [d]})[0] == 200
     wait_for(lambda: d not in live.largest(500))
-    rows = {row["cluster"]: row for row in get(f"{live.url}api/clusters?limit=500")["clusters"]}
-    assert rows[a]["name"] == "Talks in Turin"
-    assert [label for label, row in rows.items() if row["pinned"]] == [b]
-    told = get(f"{live.url}api/corrections")
-    assert told["allowed"]
-    assert [(row["number"], row["at"], row["in_force"]) for row in told["corrections"]] == [
-        (number, 2000, True) for number in (4, 3, 2, 1)
-    ]
+    titles = {row["label"]: row["title"] for row in get(f"{live.url}v1/stories?limit=500")["stories"]}
+    assert titles[a] == "Talks in Turin"
+    wait_for(lambda: get(f"{live.url}api/status")["in_force"] == [1, 2, 3, 4])
+    shown = get(f"{live.url}api/shown?labels={','.join(map(str, titles))}")["shown"]
+    assert [label for label, own in shown.items() if own["pinned"]] == [str(b)]
+    told = get(f"{live.url}v1/corrections")["corrections"]
+    assert [(row["number"], row["at"]) for row in told] == [(number, 2000) for number in (1, 2, 3, 4)]
     assert live.send({"what": "undo", "undone": 3})[0] == 200
     wait_for(lambda: get(f"{live.url}api/status")["corrections"] == 3)
     assert live.send({"what": "undo", "undone": 3})[0] == 409
@@ -112,8 +112,8 @@ def test_who_may_not_correct(live: Live) -> None:
     for wrong in (b"{", b"[]", {"what": "burn"}, {"what": "rename", "stories": [a]}, {**body, "at": 3}):
         assert live.send(wrong)[0] == 400
     assert live.send({"what": "rename", "stories": [10**9], "title": "x"})[0] == 409
-    assert live.send(b'"' + b"x" * 50_000 + b'"')[0] == 413
-    wait_for(lambda: live.send({"what": "burn"})[0] == 429)
+    assert live.send(b'"' + b"x" * 70_000 + b'"')[0] == 413
+    wait_for(lambda: live.send({"what": "rename", "stories": [10**9], "title": "x"})[0] == 429)
     assert (live.folder / "state" / "corrections").read_bytes() == before
 
 
@@ -123,31 +123,37 @@ def test_all_records_of_a_story_and_those_that_ended(live: Live) -> None:
     seqs = [
         seq for (seq,) in store.execute("SELECT seq FROM records WHERE label = ? ORDER BY -seq", (label,))
     ]
-    first = get(f"{live.url}api/clusters/{label}/records?limit=30")
-    second = get(f"{live.url}api/clusters/{label}/records?start=30&limit=100")
-    assert (first["found"], first["lacking"]) == (len(seqs), "")
+    first = get(f"{live.url}v1/stories/{label}/records?latest=true&limit=30")
+    second = get(f"{live.url}v1/stories/{label}/records?latest=true&limit=100&after={first['next']}")
+    assert first["lacking"] == ""
     assert [row["seq"] for row in first["records"] + second["records"]] == seqs[:130]
     assert all(row["text"] for row in first["records"])
     gone = "SELECT label, title FROM stories WHERE ended IN ('closed', 'retired') AND size > 0"
     titles = dict(store.execute(f"{gone} ORDER BY last_seq DESC, label").fetchall())
-    told = get(f"{live.url}api/ended?limit=100")
-    assert told["found"] == len(titles) > 3
-    assert [row["cluster"] for row in told["ended"]] == list(titles)[:100]
+
+    def ended(search: str = "", most: int = 1000) -> Any:
+        query = urllib.parse.urlencode({"search": search, "limit": most})
+        return get(f"{live.url}v1/stories?which=ended&sort=last&least=1&{query}")
+
+    assert ended()["total"] == len(titles) > 3
+    assert [row["label"] for row in ended(most=100)["stories"]] == list(titles)[:100]
     label, title = next((label, title) for label, title in titles.items() if title)
-    found = get(f"{live.url}api/ended?search={'+'.join(title.split()[:2])}")["ended"]
-    assert label in [row["cluster"] for row in found]
+    assert label in [row["label"] for row in ended(" ".join(title.split()[:2]))["stories"]]
     (text,) = store.execute("SELECT text FROM records WHERE label = ? LIMIT 1", (label,)).fetchone()
-    found = get(f"{live.url}api/ended?search={text.split()[-1]}")["ended"]
-    assert label in [row["cluster"] for row in found]
-    assert get(f"{live.url}api/ended?search=nosuchword")["found"] == 0
+    assert label in [row["label"] for row in ended(text.split()[-1])["stories"]]
+    assert label in [row["label"] for row in ended(str(label))["stories"]]
+    assert ended("nosuchword")["total"] == 0
 
 
 def test_themes_of_the_live_stories(live: Live) -> None:
-    told = get(f"{live.url}api/themes?themes=3")
-    assert len(told["themes"]) == min(3, told["of"])
-    assert sum(theme["count"] for theme in told["themes"]) == told["of"]
-    sizes = [row["size"] for row in get(f"{live.url}api/clusters?limit=500")["clusters"]]
-    assert sum(theme["size"] for theme in told["themes"]) == sum(sizes)
+    told = get(f"{live.url}v1/themes?themes=3")
+    assert len(told["themes"]) == min(3, told["live"])
+    assert sum(len(theme["stories"]) for theme in told["themes"]) == told["live"]
+    stories = get(f"{live.url}v1/stories?least=1&limit=500")["stories"]
+    assert sum(theme["records"] for theme in told["themes"]) == sum(row["records"] for row in stories)
+    titles = {row["label"]: row["title"] for row in stories}
+    for theme in told["themes"]:
+        assert theme["titles"] == [titles[label] for label in theme["stories"][:5]]
 
 
 def test_a_replay_of_what_the_page_corrected_is_the_same(live: Live, tmp_path: Path) -> None:
@@ -162,13 +168,13 @@ def test_a_replay_of_what_the_page_corrected_is_the_same(live: Live, tmp_path: P
     shutil.copy(live.folder / "state" / "corrections", tmp_path / "state")
     other = run(tmp_path, "--follow", "--page", "0")
     wait_for(lambda: other.records() == 2600)
-    assert not get(f"{other.url}api/corrections")["allowed"]
+    assert not get(f"{other.url}api/status")["corrects"]
     assert other.send({"what": "undo", "undone": 1})[0] == 403
     label = other.largest(1)[0]
-    told = get(f"{other.url}api/clusters/{label}/records")  # without a store
-    assert "retained" in told["lacking"]
+    told = get(f"{other.url}v1/stories/{label}/records?latest=true")  # without a store
     assert told["records"][0]["text"]
-    assert get(f"{other.url}api/ended")["ended"]
+    assert get(f"{other.url}v1/stories?which=ended")["stories"]
+    assert get(f"{other.url}v1/events/list?label={label}")["events"][0]["event"] == "born"
     other.end()
     for name in ("out", "events", "state/corrections"):
         assert (tmp_path / name).read_bytes() == (live.folder / name).read_bytes(), name

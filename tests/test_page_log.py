@@ -81,7 +81,7 @@ def test_what_has_changed_is_shown(opened: tuple[Page, Told], port: int) -> None
 def test_the_same_is_answered_to_programs(port: int) -> None:
     found = asked(port, "v1/changes?since=deploy&limit=2")
     assert (found["total"], len(found["changes"]), found["dated"]) == (4, 2, True)
-    assert [mark["name"] for mark in asked(port, "api/marks")["marks"]] == ["deploy"]
+    assert [mark["name"] for mark in asked(port, "v1/marks")["marks"]] == ["deploy"]
     for query, code in (("since=soon", 404), ("since=900d", 404), ("", 400)):
         with pytest.raises(urllib.error.HTTPError) as error:
             asked(port, f"v1/changes?{query}")
@@ -98,7 +98,7 @@ def test_holes_of_a_template_are_shown_on_a_click(opened: tuple[Page, Told], por
     expect(holes.nth(2)).to_contain_text("half up to")
     expect(holes.nth(3)).to_contain_text("level 1 value")
     label = int(page.url.rpartition("/")[2])
-    told = asked(port, f"api/clusters/{label}")["holes"]
+    told = asked(port, f"v1/stories/{label}")["holes"]
     assert [value for value, _ in told[1]["common"]] == ["200", "404", "500"]
     assert told[0]["distinct"] <= told[0]["lines"] == sum(told[1]["counts"])
 

@@ -7,9 +7,9 @@ import http.client
 import json
 import re
 import socket
+import threading
 import time
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -69,7 +69,7 @@ def test_what_is_refused(page: Page) -> None:
     assert ask(page, "/", Sec_Fetch_Site="cross-site")[0] == 200  # a link to the page
     for method in ("PUT", "DELETE", "OPTIONS"):
         assert ask(page, "/api/status", method)[0] == 405
-    assert ask(page, "/api/clusters", "POST")[0] == 405
+    assert ask(page, "/v1/stories", "POST")[0] == 405
     assert ask(page, "/nothing")[0] == 404
     assert ask(page, "/..%2fserver.py")[0] == 404
 
@@ -86,57 +86,77 @@ def test_no_code_from_elsewhere_may_run(page: Page) -> None:
     assert "on" not in {name[:2] for name in html.split() if name.startswith("on") and "=" in name}
 
 
-def test_a_table_for_browsers_without_scripts(page: Page) -> None:
-    rows = page.view.clusters("", "size", True, 0, 50)["clusters"]
-    html = ask(page, "/")[2]
-    assert html.count("<tr>") == len(rows) + 1  # and the head
-    assert rows[0]["words"][0][0] in html
+@contextlib.contextmanager
+def answering(page: Page, engine: Engine) -> Iterator[None]:
+    """A run that answers questions meanwhile."""
+    ended = threading.Event()
+
+    def run() -> None:
+        while not ended.wait(0.01):
+            page.questions.answer(engine)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
+
+
+def test_a_table_for_browsers_without_scripts(page: Page, engine: Engine) -> None:
+    assert "<table" not in ask(page, "/")[2].partition("<main")[0].partition("<tr>")[2]  # nobody answers
+    with answering(page, engine):
+        html = ask(page, "/")[2]
+    stories = engine.stories(records=False)
+    assert html.count("<tr>") == min(len(stories), 50) + 1  # and the head
+    assert stories[0].title in html
 
 
 @pytest.mark.parametrize(
     ("path", "status"),
     [
-        ("/api/clusters?sort=colour", 400),
-        ("/api/clusters?order=up", 400),
-        ("/api/clusters?limit=0", 400),
-        ("/api/clusters?limit=1e9", 400),
-        ("/api/clusters?start=1.5", 400),
+        ("/v1/stories?sort=colour", 400),
+        ("/v1/stories?reverse=up", 400),
+        ("/v1/stories?limit=0", 400),
+        ("/v1/stories?limit=1e9", 400),
+        ("/v1/stories?start=1.5", 400),
+        ("/api/shown?labels=1,x", 400),
+        ("/api/shown?labels=", 400),
         ("/api/graph?from=nan", 400),
         ("/api/graph?from=x", 400),
-        ("/api/clusters/99999999999", 404),
-        ("/api/clusters/x", 404),
-        ("/api/clusters?search=%00%ff&limit=500", 200),
+        ("/api/shown/99999999999", 404),
+        ("/api/shown/x", 404),
+        ("/api/shown?labels=0,99999999999", 200),
+        ("/v1/stories?search=%00%ff&limit=500", 200),
         ("/api/graph?from=-1e300&to=1e300", 200),
-        ("/api/records?cluster=-1", 200),
+        ("/v1/events/list?label=0", 200),
     ],
 )
-def test_what_cannot_be_asked_is_said(page: Page, path: str, status: int) -> None:
-    found, _, body = ask(page, path)
+def test_what_cannot_be_asked_is_said(page: Page, engine: Engine, path: str, status: int) -> None:
+    with answering(page, engine):
+        found, _, body = ask(page, path)
     assert found == status
     if status == 400:
         assert json.loads(body)["error"]
 
 
 def post(page: Page, text: Any) -> tuple[int, dict[str, str], str]:
-    return ask(page, "/api/score", "POST", json.dumps({"text": text}), Content_Type="application/json")
+    return ask(page, "/v1/where", "POST", json.dumps({"text": text}), Content_Type="application/json")
 
 
 def test_scoring_is_limited_and_answered_by_the_run(page: Page, engine: Engine) -> None:
-    assert ask(page, "/api/score", "POST", '{"text": "a"}', Content_Type="text/plain")[0] == 415
+    assert ask(page, "/v1/where", "POST", '{"text": "a"}', Content_Type="text/plain")[0] == 415
     assert post(page, 3)[0] == 400
     assert post(page, "x" * 10_001)[0] == 400
     assert post(page, "x" * 100_000)[0] == 413
     before = engine.dumps()
-    connection = http.client.HTTPConnection("127.0.0.1", page.port, timeout=90)
-    text = json.dumps({"text": str(headlines(600, 5)[-1].value)})
-    connection.request("POST", "/api/score", text, {"Content-Type": "application/json"})
-    with ThreadPoolExecutor(1) as pool:
-        asked = pool.submit(connection.getresponse)
-        wait_for(lambda: page.questions.answer(engine) or asked.done())
-    answer = asked.result()
-    candidates = json.loads(answer.read())["candidates"]
-    connection.close()
-    assert len(candidates) == 5
+    with answering(page, engine):
+        status, _, body = post(page, str(headlines(600, 5)[-1].value))
+    candidates = json.loads(body)["candidates"]
+    assert (status, len(candidates)) == (200, 5)
+    titles = {story.label: story.title for story in engine.stories(records=False)}
+    assert all(each["title"] == titles.get(each["label"]) for each in candidates)
     assert candidates[0]["probability"] > 0.5
     assert candidates[0]["words"]
     assert engine.dumps() == before

@@ -6,7 +6,7 @@ import random
 import re
 from collections import Counter
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -20,18 +20,16 @@ from streamdp.answers.describe import census_of_all
 from streamdp.engine import Engine
 from streamdp.page import graph, shown, table
 from streamdp.page.api import Api, in_detail
-from streamdp.page.correcting import row_of
 from streamdp.page.graph import BINS, SLOTS, Colours, Timeline
 from streamdp.page.guard import Allowance
 from streamdp.page.hub import BusyError, Hub, Questions
-from streamdp.page.past import retained, theme_row
 from streamdp.page.view import View
-from streamdp.questions.answers import Candidate
 from streamdp.questions.asking import where_to
+from streamdp.questions.questions import ListEvents
 from streamdp.records import Answers, Assignment, ClusterSummary, Event, Record, Reject
 from streamdp.records.columns import Columns
 from streamdp.settings import Settings
-from streamdp.state.corrections import Correction, CorrectionEntry
+from streamdp.state.corrections import Correction
 
 BATCHES = st.lists(
     st.lists(st.tuples(st.floats(0.0, 1e6), st.integers(-1, 9)), min_size=1, max_size=30), max_size=12
@@ -104,7 +102,7 @@ def test_memory_is_bounded_whatever_the_stream_does() -> None:
     assert len(view.records.latest) == shown.LATEST
     assert max(len(record.text) for record in view.records.latest) <= 300
     assert len(view.lives._lives) == shown.LIVES
-    assert max(len(e.name) for e in view.lives.latest) <= 120
+    assert max(len(e.title) for e in view.lives.latest) <= 120
     assert len(view._labels) <= 100_000
     view._sum_up()
     assert len(view.table._novelty) == table.DESCRIBED
@@ -142,11 +140,11 @@ def test_records_their_revisions_and_texts_that_wait() -> None:
     view.answered(Answers([], [], []), held_back=2)
     view.taken(Columns.of(records[2:]))
     view.answered(Answers([*told], [], []), held_back=0)
-    assert [r["text"] for r in view.latest(None, 10)] == ["text 3", "text 2", "text 1", "text 0"]
+    assert [r["text"] for r in view.first_tick()["records"]] == ["text 3", "text 2", "text 1", "text 0"]
     view.answered(Answers([answer(1, 7, revision=1), answer(99, 7, revision=1)], [], []), held_back=0)
-    (moved,) = view.latest(7, 10)
-    assert (moved["text"], [was["cluster"] for was in moved["was"]]) == ("text 1", [1])
-    assert [r["seq"] for r in view.latest(1, 10)] == [3]
+    (moved,) = (row for row in view.first_tick()["records"] if row["label"] == 7)
+    assert (moved["text"], [was["label"] for was in moved["was"]]) == ("text 1", [1])
+    assert (view.texts(7), view.texts(1)) == ({1: "text 1"}, {3: "text 3"})
     assert not view._waiting
 
 
@@ -188,28 +186,26 @@ def test_a_line_of_a_log_says_its_message_and_not_what_is_kept_beside_it() -> No
     assert [record.text for record in view.records.latest] == [line.value for line in lines]
 
 
-def test_the_table_says_what_the_engine_says(run: tuple[Engine, View]) -> None:
+def test_the_page_says_what_the_engine_says(run: tuple[Engine, View]) -> None:
     engine, view = run
-    told = view.clusters("", "size", True, 0, 500)
-    expected = engine.clusters()
     stories = engine.stories(records=False)
-    assert told["live"] == told["found"] == len(expected)
-    assert view.status["larger"] == sum(c.size > 3 for c in expected) < told["live"]
-    rows = {row["cluster"]: row for row in told["clusters"]}
-    assert {s.label: (s.records, s.now, s.before) for s in stories} == {
-        label: (row["size"], row["now"], row["before"]) for label, row in rows.items()
-    }
+    assert view.status["live"] == len(stories)
+    assert view.status["larger"] == sum(story.records > 3 for story in stories) < len(stories)
     assert view.status["stretch"] == stories.clock.words
-    titles = engine._stream.memory.titles
-    named = {s.label: s.title for s in stories if titles.of(s.label) == s.title}
-    assert named
-    assert named.items() <= {label: row["name"] for label, row in rows.items()}.items()
-    sizes = [row["size"] for row in told["clusters"]]
-    assert sizes == sorted(sizes, reverse=True)
-    word = expected[0].words[0][0] if expected[0].words else ""
-    found = view.clusters(word.upper(), "size", True, 0, 500)["clusters"]
-    assert expected[0].cluster in {row["cluster"] for row in found}
-    assert len(found) < len(rows)
+    growth = {story.label: story.growth for story in stories}
+    bands = view.drawing(None, None, 100)["bands"]
+    assert {band["label"]: band["growth"] for band in bands}.items() <= growth.items()
+    view.entitle(stories)
+    titles = {story.label: story.title for story in stories}
+    tick = view.first_tick()
+    for row in (*tick["graph"]["bands"], *tick["records"]):
+        assert row["title"] == titles[row["label"]]
+    shown = view.shown([*titles, 10**9])
+    assert {label: own["slot"] for label, own in shown.items() if own["slot"] is not None} == {
+        label: slot for label, slot in tick["slots"].items() if label in titles
+    }
+    assert all(shown[label]["novelty"] > 0.0 for label in titles)
+    assert shown[10**9] == {"slot": None, "novelty": None, "level": None, "pinned": False}
 
 
 def test_one_cluster_its_words_and_its_neighbours(run: tuple[Engine, View]) -> None:
@@ -218,8 +214,8 @@ def test_one_cluster_its_words_and_its_neighbours(run: tuple[Engine, View]) -> N
     found = view.cluster(largest.cluster)
     assert found is not None
     assert sum(found["over_time"]["counts"]) > 0
-    assert found["records"] == sorted(found["records"], key=lambda r: -r["seq"])
-    assert all(record["cluster"] == largest.cluster for record in found["records"])
+    assert found["near"] == sorted(found["near"], key=lambda other: -other["likeness"])
+    assert largest.cluster not in [other["label"] for other in found["near"]]
     assert view.cluster(10**9) is None
     detail = in_detail(engine, largest.cluster, [word for word, _ in found["words"]])
     assert detail["tokens"] == engine.tokens_of(largest.cluster)
@@ -254,9 +250,10 @@ def test_a_page_of_a_state_shows_what_the_state_remembers(run: tuple[Engine, Vie
     first = view.first_tick()
     assert len(first["records"]) == 40
     assert all(record["text"] for record in first["records"])
-    rows = {row["cluster"]: row for row in view.clusters("", "now", True, 0, 500)["clusters"]}
-    told = {s.label: (s.now, s.title) for s in before.stories(records=False) if s.records > 1}
-    assert told.items() <= {label: (row["now"], row["name"]) for label, row in rows.items()}.items()
+    titles = {s.label: s.title for s in before.stories(records=False) if s.records > 1}
+    drawn = {band["label"]: band["title"] for band in tick["graph"]["bands"]}
+    assert {*drawn} & {*titles}
+    assert all(titles.get(label, title) == title for label, title in drawn.items())
 
 
 def test_guesses_that_did_not_last_are_no_news() -> None:
@@ -274,8 +271,11 @@ def test_guesses_that_did_not_last_are_no_news() -> None:
         words=None,
     )
     view.answered(Answers([], [], [event, msgspec.structs.replace(event, cluster=2, size=2)]), held_back=0)
-    assert [each.cluster for each in view._happened] == [2]
-    assert [each["cluster"] for each in view.events(0, 10)] == [2, 1]
+    assert [each.label for each in view._happened] == [2]
+    assert [each.label for each in view.events(ListEvents(latest=True))] == [2, 1]
+    assert [each.number for each in view.events(ListEvents(after=1))] == [2]
+    assert [each.number for each in view.events(ListEvents(label=1))] == [1]
+    assert len(view.events(ListEvents(label=0, limit=1))) == 2  # the next says that there are more
 
 
 def test_pages_leave_no_trace_in_the_state() -> None:
@@ -322,43 +322,22 @@ def documented(title: str) -> set[str]:
     return {name for row in rows for name in re.findall(r"`(\w+)`", row.split("|")[1])}
 
 
-def named(title: str) -> set[str]:
-    """All names in a section."""
-    return set(re.findall(r"`(\w+)`", API.split(f"\n### {title}\n")[1].split("\n### ")[0]))
-
-
 def test_the_api_page_says_what_the_program_answers(run: tuple[Engine, View]) -> None:
     engine, view = run
     later = {"lag", "read", "written"}
     assert set(view.status) == documented("Status") - later
-    assert set(view.first_tick()) == {"status", "graph", "records", "revised", "events"}
+    assert set(view.first_tick()) == {"status", "graph", "records", "revised", "events", "slots"}
     drawing = view.drawing(None, None, 100)
     assert set(drawing) | set(drawing["bands"][0]) >= documented("Graph")
-    clusters = view.clusters("", "size", True, 0, 1)
-    assert set(clusters) == {"version", "live", "found", "clusters"}
-    assert set(clusters["clusters"][0]) == documented("Clusters")
-    one = view.cluster(clusters["clusters"][0]["cluster"])
+    label = drawing["bands"][0]["label"]
+    one = view.cluster(label)
     assert one is not None
-    detail = in_detail(engine, one["cluster"], [])
-    assert set(one) | set(detail) == documented("One cluster")
-    assert set(view.latest(None, 1)[0]) == documented("Records")
-    assert set(view.events(0, 1)[0]) == documented("Events")
-    label = one["cluster"]
-    assert set(retained(engine, label, 0, 5)[1][0]) <= named("All records of a story")
-    stories = engine.stories(records=False).settled().themed(3)
-    theme = theme_row(stories.themes[0], stories)
-    assert set(theme) | set(theme["stories"][0]) | {"slot"} == documented("Themes") | {"cluster"}
-    last = View("closed")
-    last.lives.remember([(engine.clusters()[0], "storm")])
-    assert set(last.ended(["storm"], 0, 1)[1][0]) == documented("Ended")
-    assert last.ended(["goal"], 0, 1) == (0, [])
-    made = row_of(CorrectionEntry(what="rename", stories=(label,), title="x"))
-    assert set(made) | {"in_force"} == documented("Corrections")
-    assert {*Candidate.__struct_fields__, "title", "slot"} == documented("Scores")
+    assert set(one) | set(in_detail(engine, label, [])) == documented("What the page alone knows of a story")
+    assert set(view.shown([label])[label]) <= set(one)
+    assert set(view.first_tick()["records"][0]) == documented("Records of a tick")
     paths = {re.sub(r":\w+", "", path) for path in api_paths()}
-    told = re.findall(r"^\| `(?:GET|POST) (/api/[^`]+)`", API, flags=re.M)
+    told = re.findall(r"^\| `GET (/api/[^`]+)`", API, flags=re.M)
     assert set(told) == paths
-    assert set(re.findall(r"`(\w+)`", API.split("`sort` (")[1].split(")")[0])) == set(get_args(table.Sort))
 
 
 def test_pages_hear_of_another_name_of_what_they_show() -> None:
@@ -371,12 +350,12 @@ def test_pages_hear_of_another_name_of_what_they_show() -> None:
         return view.look(engine, 0.0, {})
 
     tick(*["storm over the coast"] * 3, *["late goal wins the match"] * 3)
-    before = tick()["names"]
+    before = tick()["titles"]
     view.answered(engine.correct(Correction(what="rename", stories=(0,), title="The storm")), 0)
     told = [tick("storm over the coast"), tick()]
     assert before == {}
-    assert [each["names"].get(0) for each in told] == ["The storm", None]
-    assert {row["name"] for row in told[0]["records"]} == {"The storm"}
+    assert [each["titles"].get(0) for each in told] == ["The storm", None]
+    assert {row["title"] for row in told[0]["records"]} == {"The storm"}
 
 
 def api_paths() -> set[str]:

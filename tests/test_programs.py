@@ -86,6 +86,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 
 QUESTIONS = ["list_stories", "show_story", "list_records", "show_answer"]
 MORE = ["list_themes", "show_health"]
+OF_STORE = ["list_changes", "list_events", "list_marks"]
 HEADLINE = "storm hits the coast"
 
 
@@ -107,7 +108,9 @@ def check_questions(folder: Path, arguments: list[str]) -> None:
         ("list_stories", {"limit": 1}),
         ("list_stories", {"limit": 1001}),
     )
-    assert set(told.tools) == {*QUESTIONS, *MORE, "list_changes", "where_would_it_go"}
+    of_kind = {"list_changes", "list_marks", "where_would_it_go"}
+    of_kind |= {"list_events"} if arguments[0].startswith("http") else set()
+    assert set(told.tools) == {*QUESTIONS, *MORE, *of_kind}
     assert all(tool.annotations.read_only_hint for tool in told.tools.values())
     assert "never instructions" in told.instructions
     growing, where, changes, none, first, refused = told.answers
@@ -138,7 +141,7 @@ def test_a_running_service_answers(served: Served) -> None:
 @pytest.mark.parametrize("path", ["news.db", "out.jsonl"])
 def test_a_store_and_a_file_of_answers_tell_stories_and_records(folder: Path, path: str) -> None:
     told = asked(folder, [path], ("list_stories", {}))
-    assert set(told.tools) == {*QUESTIONS, *MORE, *(["list_changes"] if path == "news.db" else [])}
+    assert set(told.tools) == {*QUESTIONS, *MORE, *(OF_STORE if path == "news.db" else [])}
     vote, _ = vote_and_storm(told.answers[0])
     found = asked(folder, [path], ("list_records", {"label": vote, "limit": 2}))
     assert [each["id"] for each in found.answers[0]["records"]] == ["v0", "v1"]
@@ -255,6 +258,8 @@ def test_the_page_names_every_tool() -> None:
         *QUESTIONS,
         "list_themes",
         "show_health",
+        "list_events",
+        "list_marks",
         "list_changes",
         "where_would_it_go",
         "list_corrections",

@@ -25,6 +25,8 @@ from streamdp.questions.questions import (
     Asked,
     ListChanges,
     ListCorrections,
+    ListEvents,
+    ListMarks,
     ListRecords,
     ListStories,
     ListThemes,
@@ -50,12 +52,17 @@ QUESTIONS: tuple[Asked, ...] = (
     ListStories(search="STORM coast", growing=False),
     ListStories(since="30m", limit=1),
     ListStories(until="2023-11-14T22:20:00Z", sort="last"),
+    ListStories(least=1, sort="title", reverse=True),
+    ListStories(search="2", sort="now"),
     ShowStory(label=0),
     ListRecords(label=0, limit=3),
     ListRecords(label=0, after=20),
+    ListRecords(label=0, latest=True, limit=2),
+    ListRecords(label=0, latest=True, after=40, limit=2),
     ShowAnswer(id="r4"),
     ListChanges(since="1h", all=True),
     ListThemes(themes=2),
+    ListMarks(),
     ShowHealth(),
 )
 """What a state and a store of the same run answer alike."""
@@ -268,7 +275,8 @@ def test_every_question_is_answered_alike_through_every_door(served: Served) -> 
     """HTTP, a client in Python, and tools of the service and of the folder of its state."""
     address = f"http://127.0.0.1:{served.port}"
     client = RemoteSource(address)
-    questions = (*QUESTIONS, WhereWouldItGo(text="storm at the coast"), ListCorrections())
+    events = (ListEvents(limit=3), ListEvents(label=0), ListEvents(latest=True, after=9, limit=2))
+    questions = (*QUESTIONS, *events, WhereWouldItGo(text="storm at the coast"), ListCorrections())
     assert {type(each) for each in questions} | {CorrectionRequest} == {kind.takes for kind in KINDS}
     calls = [(KIND_OF[type(each)].name, given_of(each)) for each in questions]
     tools = asked(served.folder, [address, "--allow-corrections"], *calls).answers
@@ -302,9 +310,38 @@ def test_a_muted_story_is_muted_everywhere(served: Served) -> None:
     wait_for(lambda: muted in listed(LocalSource(str(served.folder / "news.db"))))
 
 
+def test_records_and_events_are_read_on_from_both_ends(folder: Path) -> None:
+    for name, seqs in (("st", range(240)), ("news.db", range(240))):
+        source, found = LocalSource(str(folder / name)), list[int]()
+        after: int | None = -1
+        while after is not None:
+            some = source.answer(ListRecords(label=0, latest=True, after=after, limit=7))
+            found += [record.seq for record in some.records]
+            after = some.next
+        assert found == sorted(found, reverse=True)
+        assert found == [seq for seq in reversed(seqs) if seq in set(found)]
+        assert len(found) == source.answer(ShowStory(label=0)).records
+    store = LocalSource(str(folder / "news.db"))
+    every = store.answer(ListEvents(limit=1000)).events
+    assert {each.event for each in every} >= {"born", "titled"}
+    back, latest = list[int](), 0
+    while True:
+        some = store.answer(ListEvents(latest=True, after=latest, limit=2))
+        back += [each.number for each in some.events]
+        if some.next is None:
+            break
+        latest = some.next
+    assert back[::-1] == [each.number for each in every]
+    own = store.answer(ListEvents(label=1)).events
+    assert own == [each for each in every if 1 in (each.label, each.other)]
+    shown = store.answer(ShowStory(label=1))
+    assert (own[0].event, own[0].title) == ("born", shown.title)
+    assert own[0].when == shown.began
+
+
 WRONG = (
     ("list_stories", {"nonsense": 1}, "nonsense: there is no such field (there are: which, sort, "),
-    ("list_stories", {"sort": "big"}, "sort: one of growing, last, new, size"),
+    ("list_stories", {"sort": "big"}, "sort: one of growing, last, new, now, size, title"),
     ("list_stories", {"limit": 0}, "limit: a whole number from 1 to 1000"),
     ("list_stories", {"since": "soon"}, "since: 'soon' is neither ISO 8601 nor a length of time"),
     ("list_stories", {"growing": "perhaps"}, "growing: true or false"),

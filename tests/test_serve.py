@@ -140,9 +140,10 @@ def test_of_a_body_that_is_cut_off_nothing_is_taken(served: Served) -> None:
 
 
 def test_a_label_that_no_store_could_hold_is_none_of_a_story(served: Served) -> None:
-    for path in ("/v1/stories/{}", "/v1/stories/{}/records", "/api/clusters/{}", "/api/clusters/{}/records"):
+    for path in ("/v1/stories/{}", "/v1/stories/{}/records", "/api/shown/{}"):
         status, said = served.ask("GET", path.format(10**19))
         assert (status, list(said)) == (404, ["error"]), path
+    assert served.ask("GET", f"/v1/events/list?label={10**19}") == (200, {"events": [], "next": None})
 
 
 @pytest.mark.parametrize("name", ["again", "a\x00b", "\x00", 17, "with \U0001f4f0 and 'quotes\""])

@@ -133,13 +133,12 @@ def test_corrections_are_taken_listed_and_undone(served: Served) -> None:
 def test_the_page_of_a_service_corrects_at_the_same_place(served: Served) -> None:
     assert served.ask("GET", "/api/status")[1]["corrects"]
     vote, number = served.ask("GET", "/v1/answers?id=v0")[1]["label"], len(listed(served)["corrections"]) + 1
-    sent = json.dumps({"what": "rename", "stories": [vote], "title": "The vote"}).encode()
-    status, made = served.ask("POST", "/api/corrections", sent)
+    sent = json.dumps({"what": "rename", "stories": [vote], "title": "The vote", "who": "page"}).encode()
+    status, made = served.ask("POST", "/v1/corrections", sent)
     assert (status, made["number"], made["who"]) == (200, number, "page")
     noted = listed(served, f"?after={number - 1}")["corrections"]
     assert [(each["title"], each["who"], each["at"]) for each in noted] == [("The vote", "page", 280)]
-    shown = served.ask("GET", "/api/corrections")[1]
-    assert (shown["allowed"], shown["corrections"][0]["number"]) == (True, number)
+    wait_for(lambda: served.ask("GET", "/api/status")[1]["in_force"][-1:] == [number])
     assert correct(served, what="undo", undone=number)[0] == 200
 
 
@@ -160,9 +159,18 @@ def test_a_correction_that_cannot_be_is_refused_and_not_written(served: Served) 
 
 
 ASKED = (
-    *("/", "/metrics", "/readyz", "/api/status", "/api/graph?bins=7", "/api/themes", "/api/events?after={}"),
-    *("/api/ended?search=storm", "/api/clusters?sort=trend", "/api/records?cluster={}"),
-    *("/api/clusters/{}", "/api/clusters/{}/records", "/v1/changes?since=1h", "/v1/corrections"),
+    *(
+        "/",
+        "/metrics",
+        "/readyz",
+        "/api/status",
+        "/api/graph?bins=7",
+        "/v1/themes",
+        "/v1/events/list?after={}",
+    ),
+    "/v1/events/list?after={}",
+    *("/v1/stories?which=ended&search=storm", "/v1/stories?sort=growing", "/v1/events/list?label={}"),
+    *("/api/shown/{}", "/api/shown?labels={}", "/v1/changes?since=1h", "/v1/corrections", "/v1/marks"),
     *("/v1/stories", "/v1/stories?which=ended", "/v1/stories/{}", "/v1/stories/{}/records"),
     "/v1/answers?id=b{}",
 )
@@ -215,7 +223,7 @@ def test_stories_that_ended_are_gathered_again_only_where_the_store_was_written(
         return of_store(self, closed=closed, stretch=stretch)
 
     monkeypatch.setattr(StoreStories, "stories", gather)
-    stories = live.LiveStories(path)
+    stories = live.StoredStories(path)
 
     def titles() -> list[str]:
         return [story.title for story in stories.stories(closed=True)]

@@ -29,7 +29,7 @@ from streamdp.settings import Settings
 from streamdp.web import PAGE, ConnectionLimiter, Hosts
 
 HTTP = b"Host: localhost\r\n"
-POST = b"POST /api/score HTTP/1.1\r\n" + HTTP + b"Content-Type: application/json\r\n"
+POST = b"POST /v1/where HTTP/1.1\r\n" + HTTP + b"Content-Type: application/json\r\n"
 
 
 @pytest.fixture(scope="module")
@@ -212,10 +212,10 @@ def test_a_thousand_event_streams(page: Page, engine: Engine) -> None:
 @pytest.mark.parametrize(
     "head",
     [
-        b"POST /api/score HTTP/1.1\r\n%sContent-Type: application/json\r\nContent-Length: 1073741824\r\n\r\n",
+        b"POST /v1/where HTTP/1.1\r\n%sContent-Type: application/json\r\nContent-Length: 1073741824\r\n\r\n",
         b"GET /api/status HTTP/1.1\r\n%sContent-Length: 1073741824\r\n\r\n",
         b"GET /api/status HTTP/1.1\r\n%sTransfer-Encoding: chunked\r\n\r\n",
-        b"POST /api/score HTTP/1.1\r\n%sContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n",
+        b"POST /v1/where HTTP/1.1\r\n%sContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n",
     ],
 )
 def test_large_and_smuggled_bodies_are_refused_before_they_come(page: Page, head: bytes) -> None:

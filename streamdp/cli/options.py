@@ -158,7 +158,8 @@ class StoriesOptions(msgspec.Struct, frozen=True, kw_only=True):
     ] = None
     records: Annotated[bool, _about("their records, in the place of the stories")] = False
     sort: Annotated[
-        Sort | None, _about("what comes first: size (default of live ones), growing, new or last (of others)")
+        Sort | None,
+        _about("what comes first: size (default of live ones), now, growing, new, title or last (of others)"),
     ] = None
     least: Annotated[Positive, _about("leave out stories of fewer records")] = 2
     limit: Annotated[

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from importlib.resources import files
-from typing import Any, get_args
+from typing import Any
 
 import msgspec
 from starlette.applications import Starlette
@@ -30,19 +30,14 @@ from streamdp.page.errors import (
 from streamdp.page.guard import Allowance
 from streamdp.page.hub import BusyError, FullError, Hub, Questions
 from streamdp.page.live import Live
-from streamdp.page.past import Further
-from streamdp.page.table import Sort
 from streamdp.page.view import View
-from streamdp.questions.questions import KIND_OF, WhereWouldItGo
-from streamdp.reports.marks import marks
+from streamdp.story.story import COLUMNS, Stories
 from streamdp.story.titles import short
 
 SHOWN = 50
-"""Clusters in the table of the page without scripts."""
+"""Stories in the table of the page without scripts."""
 
 PLACE = "<!-- the table -->"
-COLUMNS = ("cluster", "size", "now", "last", "about", "for example")
-
 KINDS = {".html": "text/html", ".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
 
 PATIENCE, LESS_PATIENCE = 60.0, 10.0
@@ -91,33 +86,22 @@ class Api:
 
     def app(self, more: Callable[[Api], Iterable[Route]] | None = None) -> Starlette:
         """As ASGI has it; ``more`` makes the routes of programs out of these answers."""
-        further = Further(self, self.live)
         paths: dict[str, Endpoint] = {
             "/": self.index,
             "/api/status": self.status,
             "/api/graph": self.graph,
-            "/api/clusters": self.clusters,
-            "/api/clusters/{label:int}": self.cluster,
-            "/api/clusters/{label:int}/records": further.records,
-            "/api/ended": further.ended,
-            "/api/themes": further.themes,
-            "/api/marks": self.marks,
-            "/api/corrections": self.correcting.show,
-            "/api/records": self.records,
-            "/api/events": self.events,
+            "/api/shown": self.shown,
+            "/api/shown/{label:int}": self.cluster,
             "/api/stream": self.stream,
             "/{name}": self.file,
         }
         routes = [Route(path, or_error(answer), methods=["GET"]) for path, answer in paths.items()]
-        posts: dict[str, Endpoint] = {"/api/score": self.score, "/api/corrections": self.correcting.take}
-        for path, answer in posts.items():
-            routes.insert(0, Route(path, or_error(answer), methods=["POST"]))
         asked = self.live.routes() if more is None else more(self)
         return Starlette(routes=[*asked, *routes], exception_handlers={HTTPException: _refused})
 
     async def index(self, request: Request) -> Response:
         """The page, with a table for browsers without scripts."""
-        made = _with_table(self._files["index.html"].decode(), self.view)
+        made = _with_table(self._files["index.html"].decode(), await self.live.known())
         return _file(made.encode(), "index.html")
 
     async def file(self, request: Request) -> Response:
@@ -138,20 +122,12 @@ class Api:
         key = "graph", begin, end, bins
         return as_json(self._same.get(key, lambda: self.view.drawing(begin, end, bins)))
 
-    async def clusters(self, request: Request) -> Response:
-        """The table."""
-        search = request.query_params.get("search", "")[:200]
-        sort: Any = request.query_params.get("sort", "size")
-        if sort not in get_args(Sort):
-            raise AskError(400, f"sort: one of {', '.join(get_args(Sort))}")
-        order = request.query_params.get("order", "descending")
-        if order not in ("ascending", "descending"):
-            raise AskError(400, "order: ascending or descending")
-        start, most = integer(request, "start", 0, 0, 10**9), integer(request, "limit", 50, 1, 500)
-        key = "clusters", search, sort, order, start, most
-        return as_json(
-            self._same.get(key, lambda: self.view.clusters(search, sort, order == "descending", start, most))
-        )
+    async def shown(self, request: Request) -> Response:
+        """What the page alone knows of some stories."""
+        named = request.query_params.get("labels", "").split(",")[:1000]
+        if not all(name.isascii() and name.isdigit() and len(name) < 19 for name in named):
+            raise AskError(400, "labels: labels of stories, with commas between them")
+        return as_json(msgspec.json.encode({"shown": self.view.shown([*map(int, named)])}))
 
     async def cluster(self, request: Request) -> Response:
         """One cluster, its words against the base."""
@@ -162,20 +138,6 @@ class Api:
         words = [word for word, _ in found["words"]]
         base = await self.ask(lambda engine: in_detail(engine, label, words), or_else=None)
         return as_json(msgspec.json.encode({**found, **(base or {})}))
-
-    async def records(self, request: Request) -> Response:
-        """The latest records."""
-        cluster = number(request, "cluster")
-        most = integer(request, "limit", 40, 1, 40)
-        label = None if cluster is None else int(cluster)
-        key = "records", label, most
-        return as_json(self._same.get(key, lambda: {"records": self.view.latest(label, most)}))
-
-    async def events(self, request: Request) -> Response:
-        """The latest events."""
-        after, most = integer(request, "after", 0, 0, 10**12), integer(request, "limit", 50, 1, 200)
-        key = "events", after, most
-        return as_json(self._same.get(key, lambda: {"events": self.view.events(after, most)}))
 
     async def stream(self, request: Request) -> Response:
         """Ticks, as server-sent events."""
@@ -188,21 +150,6 @@ class Api:
         return StreamingResponse(
             listening, media_type="text/event-stream", headers={"cache-control": "no-store"}
         )
-
-    async def marks(self, request: Request) -> Response:
-        """The moments that have a name, the latest last; of one name the latest alone counts."""
-        held = await asyncio.to_thread(marks, self.view.state)
-        return as_json(msgspec.json.encode({"marks": [*{mark.name: mark for mark in held}.values()]}))
-
-    async def score(self, request: Request) -> Response:
-        """Where a text would go, with names and colours of the stories."""
-        found = msgspec.to_builtins(await self.live.asked(KIND_OF[WhereWouldItGo], request))
-        with self.view.lock:
-            for candidate in found["candidates"]:
-                label = -1 if candidate["label"] is None else candidate["label"]
-                candidate["title"] = self.view.table.name(label)
-                candidate["slot"] = self.view.graph.colours.of(label)
-        return as_json(msgspec.json.encode(found))
 
     async def ask(self, question: Callable[[Any], Any], *, scores: bool = False, **otherwise: Any) -> Any:
         """Ask the thread that runs the stream. ``or_else`` is the answer where it has no time.
@@ -233,38 +180,20 @@ def _file(body: bytes, name: str) -> Response:
     return Response(body, 200, {"cache-control": "no-cache"}, kind)
 
 
-def _with_table(page: str, view: View) -> str:
+def _with_table(page: str, stories: Stories) -> str:
     """The page with the table in its place."""
-    found = view.clusters("", "size", True, 0, SHOWN)
-    rows = [
-        (
-            str(row["cluster"]),
-            f"{row['size']:,}",
-            f"{row['now']:,}",
-            f"{row['last_seq']:,}" if row["last_time"] is None else listing.when(row["last_time"]),
-            row["template"] or " ".join(word for word, _ in row["words"][:6]) or row["name"],
-            row["samples"][-1] if row["samples"] else "",
-        )
-        for row in found["clusters"]
-    ]
-    caption = f"{found['live']:,} live clusters, the largest first"
-    return page.replace(PLACE, listing.table(COLUMNS, rows, caption))
+    caption = f"{len(stories):,} live {stories.nouns}, the largest first"
+    return page.replace(PLACE, listing.table(COLUMNS, stories[:SHOWN].cells(), caption))
 
 
 def in_detail(engine: Engine, label: int, words: Sequence[str]) -> dict[str, Any]:
-    """How often a cluster has words, and how often the base has: shares of all words, by word.
-
-    Of a template there is what stands in its holes.
-    """
+    """How often a cluster has words, and how often the base has: shares of all words, by word."""
     base = engine.base_of(words)
     (cluster,) = engine.clusters({label}) or [None]
     if cluster is None:
         return {}
-    past = engine.past({label})
     counts = [(short(word, 40), count) for word, count in cluster.words or ()]
     return {
         "against_base": [{"word": word, "count": count, "base": base.get(word)} for word, count in counts],
         "tokens": engine.tokens_of(label),
-        "samples": [short(text, 300) for text in cluster.samples],
-        "holes": [] if past is None else past.holes.get(label, []),
     }

@@ -5,14 +5,10 @@ from __future__ import annotations
 import asyncio
 import errno
 from collections.abc import Callable
-from typing import Any, TypeVar
-
-import msgspec
-from starlette.requests import Request
-from starlette.responses import Response
+from typing import TypeVar
 
 from streamdp.errors import Exit
-from streamdp.page.errors import AskError, Asks, allow, as_json, json_of
+from streamdp.page.errors import AskError, Asks, allow
 from streamdp.page.guard import Allowance
 from streamdp.state.corrections import (
     CorrectionEntry,
@@ -25,14 +21,9 @@ from streamdp.state.corrections import (
 TAKEN = 20.0, 2.0
 """Corrections that are taken at once, and in a second in the long run."""
 
-LISTED = 200
-"""Corrections that a page lists: the latest."""
-
 CLOSED = "this page does not correct: begin the run with --page-corrections"
 
 Answered = TypeVar("Answered")
-
-_encode = msgspec.json.Encoder().encode
 
 
 class Correcting:
@@ -40,44 +31,20 @@ class Correcting:
 
     def __init__(self, api: Asks) -> None:
         self._api, self._one = api, asyncio.Lock()
-        self._of_page, self._of_programs = Allowance(*TAKEN), Allowance(*TAKEN)
+        self._allowed = Allowance(*TAKEN)
         self._file: CorrectionsFile | None = None
-
-    async def show(self, request: Request) -> Response:
-        """The latest, the latest first, for the page."""
-        view = self._api.view
-        found = await self._ask(lambda file: file.noted(max(file.last - LISTED, 0), LISTED))
-        latest = reversed(found.corrections)
-        rows = [{**row_of(each), "in_force": each.number in view.in_force} for each in latest]
-        allowed = view.give is not None
-        return as_json(_encode({"allowed": allowed, "why": "" if allowed else CLOSED, "corrections": rows}))
-
-    async def take(self, request: Request) -> Response:
-        """One more, which somebody has made on the page."""
-        if self._api.view.give is None:
-            raise AskError(403, CLOSED)
-        wanted, large = 'send {"what": "...", "stories": [...]}', "a correction that long is none"
-        asked = await json_of(request, CorrectionRequest, wanted, self._of_page, large)
-        return as_json(_encode(row_of(await self._given(asked, "page"))))
 
     async def noted(self, after: int, most: int) -> CorrectionList:
         """Some, in order, for programs."""
         return await self._ask(lambda file: file.noted(after, most))
 
     async def given(self, sent: CorrectionRequest) -> CorrectionEntry:
-        """One more, which a program has sent."""
-        return await self._given(sent, "", self._of_programs)
-
-    async def _given(
-        self, sent: CorrectionRequest, who: str, allowance: Allowance | None = None
-    ) -> CorrectionEntry:
-        """What the stream makes of a correction: with its number, and where it was applied."""
+        """One more: with its number, and where it was applied."""
         try:
-            correction = sent.correction(who)
+            correction = sent.correction()
         except ValueError as error:
             raise AskError(400, str(error)) from None
-        if allowance is not None:
-            allow(allowance, "corrections")
+        allow(self._allowed, "corrections")
         give = self._api.view.give
         if give is None:
             raise AskError(403, CLOSED)
@@ -111,9 +78,3 @@ def _unusable(error: CorrectionError) -> AskError:
     """The file of corrections cannot be read or written."""
     full = getattr(error.__cause__, "errno", None) in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
     return AskError(507 if full else 503, error.message, 5.0)
-
-
-def row_of(noted: CorrectionEntry) -> dict[str, Any]:
-    """A correction as pages get it."""
-    few = {"ids": noted.ids[:20], "seqs": noted.seqs[:20], "told": str(noted)}
-    return {**msgspec.to_builtins(noted), **few}

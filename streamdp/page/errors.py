@@ -6,7 +6,7 @@ import logging
 import math
 from collections.abc import Awaitable, Callable
 from functools import wraps
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol
 
 import msgspec
 from starlette.requests import ClientDisconnect, Request
@@ -18,12 +18,7 @@ from streamdp.questions.asking import QuestionError
 
 _log = logging.getLogger("streamdp")
 
-LONGEST = 40_000
-"""Bytes of a body of JSON."""
-
 Endpoint = Callable[[Request], Awaitable[Response]]
-
-T = TypeVar("T")
 
 
 class AskError(Exception):
@@ -105,23 +100,6 @@ async def whole(
         if len(body) > most:
             raise AskError(413, large or f"a body has at most {most:,} bytes: nothing was taken")
     return bytes(body)
-
-
-async def json_of(request: Request, of: type[T], wanted: str, allowance: Allowance, large: str) -> T:
-    """The body of a request, which says that it is JSON. Raises AskError with what is ``wanted``.
-
-    ``large`` is what is said of a body that is too large; ``allowance`` is how many are read.
-
-    No page of another site can send this type without being asked for leave first, which is refused.
-    """
-    if kind_of(request) != "application/json":
-        raise AskError(415, wanted.replace("send ", "send JSON: ", 1))
-    allow(allowance, "requests")
-    body = await whole(request, LONGEST, large)
-    try:
-        return msgspec.json.decode(body, type=of)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        raise AskError(400, wanted) from None
 
 
 def label_of(request: Request) -> int:

@@ -23,6 +23,9 @@ SLOTS = 24
 REMEMBERED = 4096
 """Clusters whose look is remembered."""
 
+TOLD = 500
+"""Of these, a page that opens is told of so many."""
+
 
 class Colours:
     """Looks of clusters by number."""
@@ -35,6 +38,10 @@ class Colours:
     def of(self, cluster: int) -> int | None:
         """The look of a cluster, where it was ever drawn."""
         return self._slots.get(cluster)
+
+    def all(self) -> dict[int, int]:
+        """Those of the clusters that were drawn latest."""
+        return dict(list(self._slots.items())[-TOLD:])
 
     def give(self, clusters: Sequence[int]) -> list[int]:
         """The looks of all that are drawn now; one without a look gets that which was drawn longest ago."""
@@ -268,8 +275,8 @@ class Graph:
             "whole": [timeline.start, timeline.start + len(timeline) * timeline.width],
             "bands": [
                 {
-                    "cluster": label,
-                    "name": table.name(label),
+                    "label": label,
+                    "title": table.name(label),
                     "slot": self.colours.of(label),
                     "why": self.why.get(label, "large"),
                     "growth": table.growth(label),

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Any
 
@@ -14,6 +15,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from streamdp.engine import Engine
 from streamdp.errors import Exit, StreamdpError
 from streamdp.kernels.compilation import beside
 from streamdp.page.correcting import Correcting
@@ -29,7 +31,15 @@ from streamdp.page.errors import (
 )
 from streamdp.page.guard import Allowance
 from streamdp.questions.answers import ChangeList, ThemeList
-from streamdp.questions.asking import Answers, QuestionError, changes_in, where_to
+from streamdp.questions.asking import (
+    Answers,
+    QuestionError,
+    changes_in,
+    events_of,
+    marks_now,
+    titled,
+    where_to,
+)
 from streamdp.questions.parse import parse
 from streamdp.questions.questions import (
     KINDS,
@@ -37,17 +47,24 @@ from streamdp.questions.questions import (
     Kind,
     ListChanges,
     ListCorrections,
+    ListEvents,
+    ListMarks,
+    ListStories,
     ListThemes,
+    ShowHealth,
     WhereWouldItGo,
 )
 from streamdp.reports.diff import Told, told_of
-from streamdp.reports.source import EngineStories
+from streamdp.reports.source import EngineStories, holes_of, retained_records
 from streamdp.reports.store import StoreStories
 from streamdp.state.corrections import CorrectionRequest
 from streamdp.story.story import Stories, Story, StoryRecord
 
 FRESH, SHARE = 1.0, 30.0
 """What the stream is asked stands for so many seconds, and for so many times as long as it took."""
+
+AT_ONCE = 1.0
+"""Seconds that a page which is opened waits for its table."""
 
 LEAST = 5.0
 """Seconds for which themes stand, at least."""
@@ -64,40 +81,48 @@ EXAMPLES: dict[type[Asked], str] = {
 Whole = Callable[[Request, int], Awaitable[bytes]]
 
 
-class LiveStories:
+class StoredStories(StoreStories):
     """Live stories as the stream has them, those that ended and all records from its store."""
 
     def __init__(self, path: str) -> None:
-        self._store = StoreStories(path)
+        super().__init__(path)
         self.live, self._ended = Stories(), Stories()
-        self._version = -1
-
-    @property
-    def lacking(self) -> str:
-        """What the store does not hold any more."""
-        return self._store.lacking
+        self._seen = -1
 
     def stories(self, *, closed: bool = False, stretch: float | None = None) -> Stories:
         """The live stories, or those that ended, gathered again where the store was written since."""
-        if closed and self._version != (version := self._store.version()):
-            self._version, self._ended = version, self._store.stories(closed=True)
+        if closed and self._seen != (version := self.version()):
+            self._seen, self._ended = version, super().stories(closed=True)
         return self._ended if closed else self.live
 
-    def in_full(self, story: Story) -> Story:
-        """A story with some of its records."""
-        return self._store.in_full(story)
 
-    def records(self, labels: Collection[int]) -> Iterator[tuple[int, StoryRecord]]:
-        """The records of some stories."""
-        return self._store.records(labels)
+class RetainedStories(EngineStories):
+    """The live stories of a moment, and records as the stream retains them.
 
-    def named(self, name: str) -> tuple[int, StoryRecord] | None:
-        """The story and the latest record of an id."""
-        return self._store.named(name)
+    ``texts`` gives what its records say, by number, as far as pages remember that.
+    """
 
-    def search(self, words: Sequence[str]) -> set[int]:
-        """The stories of which some record holds all words."""
-        return self._store.search(words)
+    def __init__(self, engine: Engine, live: Stories, texts: Callable[[int], Mapping[int, str]]) -> None:
+        super().__init__(engine)
+        self.live, self._said, self._lacking = live, texts, super().lacking
+
+    @property
+    def lacking(self) -> str:
+        """As of that moment: it is asked for from other threads."""
+        return self._lacking
+
+    def stories(self, *, closed: bool = False, stretch: float | None = None) -> Stories:
+        """The live stories, or those that ended last."""
+        return super().stories(closed=True) if closed else self.live
+
+    def of(self, label: int) -> list[StoryRecord]:
+        """The retained records of a story, as they are now."""
+        answers = {each.seq: each for each in self.engine.open_answers() if each.cluster == label}
+        texts = self._said(label)
+        return [
+            record if record.text else msgspec.structs.replace(record, text=texts.get(record.seq, ""))
+            for _, record in retained_records(self.engine, answers, label)
+        ]
 
 
 class Live:
@@ -105,8 +130,9 @@ class Live:
 
     def __init__(self, api: Asks, correcting: Correcting, scores: Allowance) -> None:
         self._api, self._correcting, self._scores = api, correcting, scores
-        self._one, self._asking = asyncio.Lock(), asyncio.Lock()
-        self._stored: LiveStories | None = None
+        self._one, self._asking, self._reading = asyncio.Lock(), asyncio.Lock(), asyncio.Lock()
+        self._source: StoredStories | RetainedStories | None = None
+        self._listed: dict[ListStories, Any] = {}
         self._due = 0.0
         self._told: tuple[float, Told] | None = None
         self._themes: dict[int | None, tuple[float, Stories]] = {}
@@ -167,28 +193,62 @@ class Live:
         """The answer to a question. Raises AskError and StreamdpError."""
         match question:
             case WhereWouldItGo(text=text):
-                return await self._api.ask(lambda engine: where_to(engine, text), scores=True)
+                found = await self._api.ask(lambda engine: where_to(engine, text), scores=True)
+                return titled(found, (await self._fresh()).live)
             case ListThemes(themes=wanted):
-                found = await self.themed(wanted)
-                return ThemeList(themes=found.themes, live=len(found))
+                themed = await self.themed(wanted)
+                return ThemeList(themes=themed.themes, live=len(themed))
             case ListChanges():
                 return await self._changes(question)
+            case ListMarks():
+                return await asyncio.to_thread(marks_now, self._api.view.state)
             case ListCorrections(after=after, limit=limit):
                 return await self._correcting.noted(after, limit)
             case CorrectionRequest():
-                return await self._correcting.given(question)
-        state = self._api.view.state
-        if (source := self._api.view.source) is None:
+                made = await self._correcting.given(question)
+                self._due = 0.0
+                return made
+        source, state = await self._fresh(), self._api.view.state
+        if isinstance(source, RetainedStories):
             allow(self._api.made)
-            return await self._api.ask(lambda engine: Answers(EngineStories(engine), state).to(question))
+            if isinstance(question, ListEvents):
+                events = self._api.view.events(question)
+                return events_of(events, {each.label: each.title for each in source.live}, question.limit)
+            if not _of_a_moment(question):
+                return await self._api.ask(lambda _: Answers(source, state).to(question))
+        listed = self._listed  # of this moment
+        if isinstance(question, ListStories) and question in listed:
+            return listed[question]
+        async with self._reading:  # a store has one connection
+            found = await asyncio.to_thread(lambda: Answers(source, state).to(question))
+        if isinstance(question, ListStories):
+            listed[question] = found
+        if isinstance(found, Story) and found.template and not found.ended:  # of which a store knows no holes
+            holes = await self._api.ask(lambda engine: holes_of(engine, found.label))
+            return msgspec.structs.replace(found, holes=holes)
+        return found
+
+    async def _fresh(self) -> StoredStories | RetainedStories:
+        """What answers, with the live stories as of a moment ago; the page calls them so, too."""
+        view = self._api.view
         async with self._one:
-            stored = self._stored = self._stored or LiveStories(source.path)
-            began = time.monotonic()
-            if began >= self._due:
-                stored.live = await self._api.ask(lambda engine: engine.stories(records=False))
-                ended = time.monotonic()
-                self._due = ended + max(FRESH, SHARE * (ended - began))
-            return await asyncio.to_thread(lambda: Answers(stored, state).to(question))
+            if time.monotonic() >= self._due:
+                engine, live, took = await self._api.ask(_looked)
+                if view.source is None:
+                    self._source = RetainedStories(engine, live, view.texts)
+                else:
+                    self._source = self._source or StoredStories(view.source)
+                    self._source.live = live
+                self._due, self._listed = time.monotonic() + max(FRESH, SHARE * took), {}
+                view.entitle(live)
+            assert self._source is not None
+            return self._source
+
+    async def known(self) -> Stories:
+        """The live stories, for a page that is opened: none where the stream is busy."""
+        with contextlib.suppress(AskError, StreamdpError, TimeoutError):
+            return (await asyncio.wait_for(self._fresh(), AT_ONCE)).live
+        return Stories()
 
     async def themed(self, wanted: int | None) -> Stories:
         """The stories with their themes, as of a moment ago; numbers stay from one look to the next."""
@@ -214,6 +274,19 @@ class Live:
                 told = await self._api.ask(told_of)
                 self._told = time.monotonic(), told
         return await asyncio.to_thread(changes_in, told, question, state)
+
+
+def _looked(engine: Engine) -> tuple[Engine, Stories, float]:
+    """A stream with its live stories, and the seconds that these took."""
+    began = time.monotonic()
+    return engine, engine.stories(records=False), time.monotonic() - began
+
+
+def _of_a_moment(question: Asked) -> bool:
+    """Whether the live stories alone answer a question."""
+    if isinstance(question, ListStories):
+        return question.which == "live" and not question.search.split()
+    return isinstance(question, ShowHealth)
 
 
 def _make(stories: Stories, wanted: int | None, before: Mapping[int, int] | None) -> Stories:

@@ -7,7 +7,8 @@ from collections.abc import Iterable
 
 import msgspec
 
-from streamdp.records import ClusterSummary, Event
+from streamdp.records import Event
+from streamdp.story.story import StoryEvent
 
 LIVES = 5000
 """Clusters whose lives are kept: those to which something happened latest."""
@@ -15,39 +16,30 @@ LIVES = 5000
 HAPPENINGS = 24
 """Events that are kept of a cluster: the first and the latest."""
 
-ENDED = ("closed", "retired")
-"""Events after which a cluster lives no more, as itself or in another."""
-
 EVENTS = 200
 """Latest events, of whatever cluster, that can be asked for."""
-
-
-class Happening(msgspec.Struct, frozen=True, gc=False):
-    """An event, in few words. ``other`` is the cluster that it was split off from, or is now part of."""
-
-    number: int
-    event: str
-    seq: int
-    time: float | None
-    cluster: int
-    name: str
-    size: int
-    other: int | None
 
 
 class Lives:
     """The lives of clusters, and the latest events of all."""
 
     def __init__(self) -> None:
-        self._lives: OrderedDict[int, list[Happening]] = OrderedDict()
-        self.latest: deque[Happening] = deque(maxlen=EVENTS)
+        self._lives: OrderedDict[int, list[StoryEvent]] = OrderedDict()
+        self.latest: deque[StoryEvent] = deque(maxlen=EVENTS)
         self.number = 0
 
-    def add(self, event: Event, name: str) -> Happening:
-        """Take in an event of a cluster that has a name."""
+    def add(self, event: Event, title: str) -> StoryEvent:
+        """Take in an event of a cluster that has a title."""
         self.number += 1
-        happening = Happening(
-            self.number, event.event, event.seq, event.time, event.cluster, name, event.size, event.other
+        happening = StoryEvent(
+            number=self.number,
+            event=event.event,
+            label=event.cluster,
+            title=title,
+            records=event.size,
+            seq=event.seq,
+            time=event.time,
+            other=event.other,
         )
         self.latest.append(happening)
         self._keep(event.cluster, happening)
@@ -55,7 +47,7 @@ class Lives:
             self._keep(event.other, happening)
         return happening
 
-    def _keep(self, cluster: int, happening: Happening) -> None:
+    def _keep(self, cluster: int, happening: StoryEvent) -> None:
         life = self._lives.setdefault(cluster, [])
         self._lives.move_to_end(cluster)
         life.append(happening)
@@ -64,18 +56,7 @@ class Lives:
         if len(self._lives) > LIVES:
             self._lives.popitem(last=False)
 
-    def remember(self, clusters: Iterable[tuple[ClusterSummary, str]]) -> None:
-        """Clusters that ended before, with their names, the latest first."""
-        for each, name in reversed([*clusters]):
-            ended = Happening(0, "closed", each.last_seq, each.last_time, each.cluster, name, each.size, None)
-            self._keep(each.cluster, ended)
-
-    def ended(self) -> list[Happening]:
-        """How clusters ended, the latest first."""
-        last = (life[-1] for label, life in reversed(self._lives.items()) if life[-1].cluster == label)
-        return [event for event in last if event.event in ENDED]
-
-    def of(self, cluster: int) -> list[Happening]:
+    def of(self, cluster: int) -> list[StoryEvent]:
         """Events of a cluster, oldest first."""
         return list(self._lives.get(cluster, ()))
 

@@ -1,21 +1,21 @@
-"""The live clusters as a table, sorted and searched without an object for each; short texts about them."""
+"""The live clusters without an object for each: what they are called, what they are about, who is near."""
 
 from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Any, Literal
+from typing import Any
 
 import msgspec
 import numpy as np
 
-from streamdp.answers.describe import Census, census_of_all, known_time
+from streamdp.answers.describe import Census, census_of_all
 from streamdp.answers.listing import numbers
 from streamdp.ledger.samples import text_of
 from streamdp.records import ClusterSummary, Record
 from streamdp.story.clock import NOTHING, Figures
 from streamdp.story.gather import called
-from streamdp.story.titles import short, unique
+from streamdp.story.titles import short
 
 NUMBERS = 8
 """Of a vector, so many are shown."""
@@ -28,8 +28,6 @@ def beginning_of(record: Record, texts: Sequence[str] = ()) -> str:
         return found
     return numbers(value, NUMBERS) + (" …" if len(value) > NUMBERS else "")
 
-
-Sort = Literal["size", "now", "trend", "age", "novelty", "last", "cluster", "name"]
 
 MOST = 20_000
 """Live clusters that the table holds: those joined latest."""
@@ -46,9 +44,6 @@ PAST = 2000
 AT_ONCE = 100
 """Clusters that are described between two ticks."""
 
-SEARCHED = 400
-"""Characters of a cluster's words and records that a search looks at."""
-
 
 class About(msgspec.Struct, frozen=True, gc=False):
     """What a cluster is about, as of when it had so many records."""
@@ -56,23 +51,14 @@ class About(msgspec.Struct, frozen=True, gc=False):
     size: int
     name: str
     words: list[tuple[str, int]]
-    samples: list[str]
-    searched: str
-    template: str | None
     mean: list[float] | None
 
 
 def about_of(cluster: ClusterSummary) -> About:
     """What a cluster is about, cut short."""
     words = [(short(word, 40), count) for word, count in cluster.words or ()]
-    template = short(cluster.template, 300) if isinstance(cluster.template, str) else None
     mean = None if cluster.mean is None else [round(value, 6) for value in cluster.mean[:16]]
-    samples = [short(text, 200) for text in cluster.samples]
-    text = " ".join([template or "", *(word for word, _ in words), *samples])
-    name = called(cluster)
-    return About(
-        cluster.size, name, words, samples, f"{cluster.cluster} {text[:SEARCHED]}".lower(), template, mean
-    )
+    return About(cluster.size, called(cluster), words, mean)
 
 
 class Table:
@@ -141,15 +127,6 @@ class Table:
         """What a cluster is called while nothing better is known: it may be gone before it is described."""
         _remember(self._called, label, name)
 
-    def tell_apart(self, levels: Mapping[int, str], names: Mapping[int, str]) -> None:
-        """Give each template, of which most lines have these levels, a name of its own, or that of a user."""
-        self.levels = levels
-        about = ((label, self.about.get(label)) for label in self.census.label.tolist())
-        templates = {label: held.template for label, held in about if held is not None and held.template}
-        templates |= {label: name for label, name in names.items() if label in templates}
-        for label, name in unique(templates, {label: [level] for label, level in levels.items()}).items():
-            self.entitle(label, name)
-
     def entitle(self, label: int, title: str) -> None:
         """The title of a cluster, by which it is called from now on."""
         _remember(self._titles, label, title)
@@ -168,71 +145,14 @@ class Table:
             _remember(self._sent, label, self.name(label), SENT)
         return found
 
-    def find(self, search: str) -> np.ndarray:
-        """Places in the census of the clusters that hold all words of a search."""
-        labels, wanted = self.census.label.tolist(), search.lower().split()
-        if not wanted:
-            return np.arange(len(labels))
-        about = [held.searched if (held := self.about.get(label)) else str(label) for label in labels]
-        titles = [self._titles.get(label, "").lower() for label in labels]
-        texts = [f"{title} {rest}" for title, rest in zip(titles, about, strict=True)]
-        found = [i for i, text in enumerate(texts) if all(word in text for word in wanted)]
-        return np.array(found, np.int64)
-
-    def sorted(self, places: np.ndarray, by: Sort, *, descending: bool) -> np.ndarray:
-        """The same places in order; equal ones by label."""
-        labels = self.census.label[places].tolist()
-        keys: Any
-        if by == "size":
-            keys = self.census.size[places]
-        elif by == "now":
-            keys = [self.figures.get(label, NOTHING).now for label in labels]
-        elif by == "trend":
-            keys = [self.growth(label) for label in labels]
-        elif by == "novelty":
-            keys = [self._novelty.get(label, 0.0) for label in labels]
-        elif by == "last":
-            keys = self.census.last_seq[places]
-        elif by == "name":
-            names = [self.name(label).lower() for label in labels]
-            keys = np.unique(names, return_inverse=True)[1] if names else []
-        else:  # of what age: the youngest was numbered last
-            keys = -np.array(labels, float) if by == "age" else labels
-        column = np.asarray(keys, float)
-        return places[np.lexsort((labels, -column if descending else column))]
-
     def growth(self, label: int) -> int:
         """How many more records a cluster has now than before."""
         figures = self.figures.get(label, NOTHING)
         return figures.now - figures.before
 
-    def row(self, place: int) -> dict[str, Any]:
-        """What the table shows of a cluster."""
-        census, label = self.census, int(self.census.label[place])
-        held, figures = self.about.get(label), self.figures.get(label, NOTHING)
-        return {
-            "cluster": label,
-            "name": self.name(label),
-            "size": int(census.size[place]),
-            "now": figures.now,
-            "before": figures.before,
-            "first_time": known_time(census.first_time[place]),
-            "last_time": known_time(census.last_time[place]),
-            "first_seq": int(census.first_seq[place]),
-            "last_seq": int(census.last_seq[place]),
-            "novelty": round(self._novelty[label], 3) if label in self._novelty else None,
-            "words": [] if held is None else held.words,
-            "samples": [] if held is None else held.samples,
-            "template": None if held is None else held.template,
-            "pinned": label in self.pinned,
-            "level": self.levels.get(label),
-            "mean": None if held is None else held.mean,
-        }
-
-    def place_of(self, label: int) -> int | None:
-        """The place of a cluster in the census; None where it is not live."""
-        found = np.flatnonzero(self.census.label == label)
-        return int(found[0]) if len(found) else None
+    def novelty(self, label: int) -> float | None:
+        """The surprise by word of the latest records of a cluster, in nats."""
+        return None if (held := self._novelty.get(label)) is None else round(held, 3)
 
     def near(self, label: int, most: int = 5) -> list[tuple[int, float]]:
         """The live clusters that share most top words with one, or lie nearest, and how near: 0 to 1."""

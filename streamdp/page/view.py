@@ -8,24 +8,23 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-import msgspec
 import numpy as np
 
 from streamdp.engine import Engine
 from streamdp.page.figures import counted, levels_of, of_kind, rounded, waits
 from streamdp.page.graph import Graph
-from streamdp.page.shown import Happening, Lives, Shown, ShownRecords
-from streamdp.page.table import Sort, Table, beginning_of
+from streamdp.page.shown import Lives, Shown, ShownRecords
+from streamdp.page.table import Table, beginning_of
+from streamdp.questions.questions import ListEvents
 from streamdp.records import GAP, POSITION, SMALL, AnswerRows, Answers
 from streamdp.records.answer_rows import answer_rows
 from streamdp.records.columns import NOTHING, Columns
-from streamdp.reports.store import PagedStore
 from streamdp.story.clock import Clock
 from streamdp.story.gather import called, figures_of
-from streamdp.story.story import noun_of
+from streamdp.story.story import Story, StoryEvent, noun_of
 from streamdp.story.titles import short
 
 WHOLE = 1000
@@ -46,6 +45,9 @@ REPORTED = {"records": 25, "revised": 12, "events": 25}
 LEVELS_EVERY = 10
 """Ticks after which the levels of templates are looked at anew."""
 
+LISTED = 200
+"""Corrections in force that pages are told of: the latest."""
+
 GONE = ("merged", "vanished")
 """Events that are no news of a cluster of one record: its label was a guess that did not last."""
 
@@ -57,14 +59,12 @@ class View:
         self.lock = threading.Lock()
         self.stream, self.chosen = stream, list(chosen)
         self.version = 0
-        self.source: PagedStore | None = None
-        """What knows more of the past: the store, where there is one."""
+        self.source: str | None = None
+        """The store, where there is one, which knows more of the past."""
         self.state: str | None = None
         """The state that the run writes, where there is one."""
         self.give: Callable[[Engine, Any], Any] | None = None
         """Takes a correction in the thread that runs the stream, which numbers it; None where none may."""
-        self.in_force: frozenset[int] = frozenset()
-        """Numbers of the corrections in force."""
         self._texts: Sequence[str] = ()  # the fields that are texts, of records that are fields
         self.status: dict[str, Any] = {"stream": stream, "state": "starting", "chosen": self.chosen}
         self.restart()
@@ -81,7 +81,7 @@ class View:
         self._batch = NOTHING
         self._fresh: list[Shown] = []
         self._revised: list[Shown] = []
-        self._happened: list[Happening] = []
+        self._happened: list[StoryEvent] = []
         self._records = self._revisions = 0
         self._levels: dict[int, str] = {}
         self._paces: list[tuple[float, int]] = []
@@ -98,7 +98,6 @@ class View:
                 if story.records > 1:
                     self.table.entitle(story.label, story.title)
             self.table.describe(closed)
-            self.lives.remember((each, self.table.name(each.cluster)) for each in closed)
             if len(labels):
                 first = engine.seq - len(labels)
                 self.graph.add([None] * len(labels) if times is None else times.tolist(), first, labels)
@@ -219,7 +218,6 @@ class View:
             self._sum_up()
             self.table.take(census, corrections.muted)
             self.table.pinned = frozenset(corrections.pinned)
-            self.in_force = frozenset(corrections.held)
             self.table.figures = figures_of(clock, labels, times, engine.seq - len(labels))
             self.graph.choose(self.table)
             stale = self.table.stale(self.graph.drawn)
@@ -229,8 +227,7 @@ class View:
             self._levels = levels_of(engine)
         with self.lock:
             self.table.describe(clusters)
-            if engine.kind == "lines":
-                self.table.tell_apart(self._levels, corrections.names)
+            self.table.levels = self._levels
             self.version += 1
             self._room = WHOLE
             self.status = {
@@ -244,6 +241,7 @@ class View:
                 "nouns": [noun_of(engine.kind, 1), noun_of(engine.kind, 2)],
                 "warnings": engine.doubts(),
                 "corrections": len(corrections.held),
+                "in_force": sorted(corrections.held)[-LISTED:],
                 "corrects": self.give is not None,
                 "stored": self.source is not None,
                 "revisions": self._revisions,
@@ -256,8 +254,8 @@ class View:
                 "graph": self.graph.drawing(self.table),
                 "records": [self.record_row(record) for record in reversed(self._fresh)],
                 "revised": [self.record_row(record) for record in reversed(self._revised)],
-                "events": [self._event_row(event) for event in reversed(self._happened)],
-                "names": self.table.renamed(r.cluster for r in (*self.records.latest, *self._revised)),
+                "events": [self._called(event) for event in reversed(self._happened)],
+                "titles": self.table.renamed(r.cluster for r in (*self.records.latest, *self._revised)),
             }
             self._fresh, self._revised, self._happened = [], [], []
         return tick
@@ -274,24 +272,24 @@ class View:
 
     def record_row(self, record: Shown) -> dict[str, Any]:
         """A record, as pages get it; the lock is held."""
-        names = {label: self.table.name(label) for label in (record.cluster, *record.was)}
+        titles = {label: self.table.name(label) for label in (record.cluster, *record.was)}
         return {
             "seq": record.seq,
             "id": record.id,
             "time": record.time,
             "text": record.text,
-            "cluster": record.cluster,
-            "name": names[record.cluster],
+            "label": record.cluster,
+            "title": titles[record.cluster],
             "slot": self.graph.colours.of(record.cluster),
             "probability": rounded(record.probability, 4),
             "novelty": rounded(record.novelty, 3),
             "new": record.new,
-            "was": [{"cluster": label, "name": names[label]} for label in record.was],
+            "was": [{"label": label, "title": titles[label]} for label in record.was],
         }
 
-    def _event_row(self, event: Happening) -> dict[str, Any]:
-        other = None if event.other is None else self.table.name(event.other)
-        return {**msgspec.structs.asdict(event), "other_name": other}
+    def _called(self, event: StoryEvent) -> StoryEvent:
+        """An event, as pages get it; the lock is held."""
+        return event if event.other is None else event.called({event.other: self.table.name(event.other)})
 
     def now(self) -> dict[str, Any]:
         """The state of the run, and what is waited for just now."""
@@ -305,7 +303,8 @@ class View:
                 "graph": self.graph.drawing(self.table),
                 "records": [self.record_row(record) for record in reversed(self.records.latest)],
                 "revised": [],
-                "events": [self._event_row(event) for event in reversed(list(self.lives.latest)[-25:])],
+                "events": [self._called(event) for event in reversed(list(self.lives.latest)[-25:])],
+                "slots": self.graph.colours.all(),
             }
 
     def drawing(self, begin: float | None, end: float | None, bins: int) -> dict[str, Any]:
@@ -313,87 +312,57 @@ class View:
         with self.lock:
             return self.graph.drawing(self.table, begin, end, bins)
 
-    def clusters(self, search: str, sort: Sort, descending: bool, start: int, most: int) -> dict[str, Any]:
-        """A stretch of the table."""
+    def shown(self, labels: Sequence[int]) -> dict[int, dict[str, Any]]:
+        """What the page alone knows of stories, by label."""
         with self.lock:
-            found = self.table.find(search)
-            places = self.table.sorted(found, sort, descending=descending)[start : start + most]
-            rows = [self._row(place) for place in places.tolist()]
-            return {
-                "version": self.version,
-                "live": len(self.table.census.label),
-                "found": len(found),
-                "clusters": rows,
-            }
+            return {label: self._shown(label) for label in labels}
 
-    def _row(self, place: int) -> dict[str, Any]:
-        row = self.table.row(place)
-        return {**row, "slot": self.graph.colours.of(row["cluster"])}
+    def _shown(self, label: int) -> dict[str, Any]:
+        return {
+            "slot": self.graph.colours.of(label),
+            "novelty": self.table.novelty(label),
+            "level": self.table.levels.get(label),
+            "pinned": label in self.table.pinned,
+        }
 
     def cluster(self, label: int) -> dict[str, Any] | None:
-        """All that is known of a cluster without asking the engine; None where nothing is."""
+        """What the page alone knows of a story; None where that is nothing."""
         with self.lock:
-            place, life = self.table.place_of(label), self.lives.of(label)
-            records, about = self.records.of(label), self.table.about.get(label)
-            if place is None and not life and not records and about is None:
+            life, about = self.lives.of(label), self.table.about.get(label)
+            if not life and about is None and not self.records.of(label):
                 return None
-            into = next((e.other for e in reversed(life) if e.event == "merged" and e.cluster == label), None)
-            row = None if place is None else self._row(place)
+            live = bool((self.table.census.label == label).any())
+            merged = (e.other for e in reversed(life) if e.event == "merged" and e.label == label)
+            into = None if live else next(merged, None)
             return {
-                "cluster": label,
-                "name": self.table.name(label) if about or not life else life[-1].name,
-                "live": place is not None,
-                "slot": self.graph.colours.of(label),
-                "figures": row,
-                "words": [] if about is None else about.words,
-                "samples": [] if about is None else about.samples,
-                "template": None if about is None else about.template,
-                "records": [self.record_row(record) for record in records],
-                "life": [self._event_row(event) for event in life],
-                "merged_into": None if into is None else {"cluster": into, "name": self.table.name(into)},
+                **self._shown(label),
+                "title": self.table.name(label) if about or not life else life[-1].title,
+                "merged_into": None if into is None else {"label": into, "title": self.table.name(into)},
                 "near": [
-                    {"cluster": other, "name": self.table.name(other), "likeness": likeness}
+                    {"label": other, "title": self.table.name(other), "likeness": likeness}
                     for other, likeness in self.table.near(label)
                 ],
+                "words": [] if about is None else about.words,
+                "mean": None if about is None else about.mean,
                 "over_time": self.graph.of(label),
             }
 
-    def ended(self, words: Sequence[str], start: int, most: int) -> tuple[int, list[dict[str, Any]]]:
-        """Clusters that ended and have all these words, as far as the page knows them, the latest first."""
+    def entitle(self, stories: Iterable[Story]) -> None:
+        """Call stories as they are called in answers to questions."""
         with self.lock:
-            found = [event for event in self.lives.ended() if self._has(event, words)]
-            return len(found), [self._ended_row(event) for event in found[start : start + most]]
-
-    def _has(self, event: Happening, words: Sequence[str]) -> bool:
-        about = self.table.about.get(event.cluster)
-        text = f"{event.cluster} {event.name.lower()} {'' if about is None else about.searched}"
-        return all(word in text for word in words)
-
-    def _ended_row(self, event: Happening) -> dict[str, Any]:
-        about = self.table.about.get(event.cluster)
-        return {
-            "cluster": event.cluster,
-            "name": event.name,
-            "size": event.size,
-            "first_time": None,
-            "last_time": event.time,
-            "last_seq": event.seq,
-            "keywords": [] if about is None else [word for word, _ in about.words[:6]],
-        }
+            for story in stories:
+                self.table.entitle(story.label, story.title)
 
     def texts(self, cluster: int) -> dict[int, str]:
         """What the records of a cluster say that the page remembers, by number."""
         with self.lock:
             return {record.seq: record.text for record in self.records.of(cluster)}
 
-    def latest(self, cluster: int | None, most: int) -> list[dict[str, Any]]:
-        """The latest records, of one cluster or of all, the newest first."""
+    def events(self, asked: ListEvents) -> list[StoryEvent]:
+        """The events that are asked for and one more, as far as the page remembers them."""
         with self.lock:
-            found = list(reversed(self.records.latest)) if cluster is None else self.records.of(cluster)
-            return [self.record_row(record) for record in found[:most]]
-
-    def events(self, after: int, most: int) -> list[dict[str, Any]]:
-        """The latest events after that number, the newest first."""
-        with self.lock:
-            found = [event for event in self.lives.latest if event.number > after]
-            return [self._event_row(event) for event in reversed(found[-most:])]
+            found = self.lives.latest if asked.label is None else self.lives.of(asked.label)
+            ordered = reversed(found) if asked.latest else iter(found)
+            after, latest = asked.after, asked.latest
+            left = [e for e in ordered if not after or (e.number < after if latest else e.number > after)]
+            return [self._called(event) for event in left[: asked.limit + 1]]

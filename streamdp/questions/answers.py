@@ -8,7 +8,8 @@ from typing import Any, Literal
 import msgspec
 
 from streamdp.reports.diff import Change, Diff
-from streamdp.story.story import Story, StoryRecord, Theme, iso
+from streamdp.reports.marks import Mark
+from streamdp.story.story import Story, StoryEvent, StoryRecord, Theme, iso
 
 
 class Answer(msgspec.Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
@@ -60,7 +61,7 @@ class StoryList(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RecordList(msgspec.Struct, frozen=True, kw_only=True):
-    """Records of a story, in order; ``next`` is what ``after`` is for the rest, null where there is none."""
+    """Records of a story, in the order asked for; ``next`` is what ``after`` is for the rest, or null."""
 
     records: list[StoryRecord]
     next: int | None
@@ -87,10 +88,24 @@ class Health(msgspec.Struct, frozen=True, kw_only=True):
     lacking: str = ""
 
 
+class EventList(msgspec.Struct, frozen=True, kw_only=True):
+    """Some events, in the order asked for; ``next`` is what ``after`` is for the rest, or null."""
+
+    events: list[StoryEvent]
+    next: int | None
+
+
+class MarkList(msgspec.Struct, frozen=True):
+    """The moments that have a name, in order; of one name the latest."""
+
+    marks: list[Mark]
+
+
 class Candidate(msgspec.Struct, frozen=True):
     """A story that a text may belong to; null is a new one. ``words`` speak for it, each with its nats."""
 
     label: int | None
+    title: str | None
     probability: float
     words: list[tuple[str, float]]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,9 @@ from streamdp.questions.answers import (
     Answer,
     Candidate,
     ChangeList,
+    EventList,
     Health,
+    MarkList,
     RecordList,
     StoryList,
     ThemeList,
@@ -26,6 +28,8 @@ from streamdp.questions.answers import (
 from streamdp.questions.questions import (
     Asked,
     ListChanges,
+    ListEvents,
+    ListMarks,
     ListRecords,
     ListStories,
     ListThemes,
@@ -36,11 +40,11 @@ from streamdp.questions.questions import (
 )
 from streamdp.records import Reject
 from streamdp.reports.diff import Told, since_in, told_of, told_of_store
-from streamdp.reports.marks import since_of
+from streamdp.reports.marks import marks, since_of
 from streamdp.reports.source import EngineStories, StorySource
 from streamdp.reports.store import StoreStories
 from streamdp.story.answers import holds
-from streamdp.story.story import Stories, Story
+from streamdp.story.story import Stories, Story, StoryEvent
 from streamdp.story.titles import short
 
 CANDIDATES = 5
@@ -91,7 +95,8 @@ def chosen_of(
         and (not words or held.intersection(story.labels) or _says(story, words))
     )
     large = wanted.like(story for story in wanted if story.records >= question.least)
-    return large.by(question.sort), len(wanted) - len(large)
+    ordered = large.by(question.sort)
+    return ordered[::-1] if question.reverse else ordered, len(wanted) - len(large)
 
 
 def story_of(source: StorySource, label: int, stretch: float | None = None) -> Story:
@@ -111,8 +116,8 @@ def _moment(name: str, text: str, found: Stories, state: str | Path | None) -> f
 
 
 def _says(story: Story, words: list[str]) -> bool:
-    """Whether title, keywords and samples of a story hold all words of a search."""
-    return holds(" ".join([story.title, *story.keywords, *story.samples]), words)
+    """Whether label, title, keywords and samples of a story hold all words of a search."""
+    return holds(" ".join([str(story.label), story.title, *story.keywords, *story.samples]), words)
 
 
 class Answers:
@@ -147,11 +152,13 @@ class Answers:
     def list_records(self, question: ListRecords) -> RecordList:
         """Records of a story, as far as they are known."""
         story_of(self._source, question.label)
-        left = (record for _, record in self._source.records([question.label]) if record.seq > question.after)
+        latest, after = question.latest, question.after
+        own = (record for _, record in self._source.records([question.label], latest=latest))
+        left = (each for each in own if after < 0 or (each.seq < after if latest else each.seq > after))
         found = [record for record, _ in zip(left, range(question.limit + 1), strict=False)]
         some = found[: question.limit]
-        after = some[-1].seq if len(found) > len(some) else None
-        return RecordList(records=some, next=after, lacking=self._source.lacking)
+        rest = some[-1].seq if len(found) > len(some) else None
+        return RecordList(records=some, next=rest, lacking=self._source.lacking)
 
     def show_answer(self, question: ShowAnswer) -> Answer:
         """What is known of the record of an id."""
@@ -173,6 +180,19 @@ class Answers:
         """What has changed since a time or a mark."""
         return changes_in(_past_of(self._source), question, self._state)
 
+    def list_marks(self, _: ListMarks) -> MarkList:
+        """The moments that have a name."""
+        return marks_now(self._state)
+
+    def list_events(self, question: ListEvents) -> EventList:
+        """What happened to stories."""
+        if not isinstance(self._source, StoreStories):
+            raise QuestionError("only a store, or a running stream, says what happened to stories")
+        called = {story.label: story.title for story in self._source.stories()}
+        after, most = question.after, question.limit
+        found = self._source.events(question.label, after, most + 1, latest=question.latest)
+        return events_of(found, called, most)
+
     def list_themes(self, question: ListThemes) -> ThemeList:
         """Themes of the live stories."""
         found = self._source.stories().themed(question.themes)
@@ -188,7 +208,7 @@ class Answers:
         """Where a text would go. In a stream of vectors or features it is JSON."""
         if not isinstance(self._source, EngineStories):
             raise QuestionError("only a state, or a running stream, says where a text would go")
-        return where_to(self._source.engine, question.text)
+        return titled(where_to(self._source.engine, question.text), self._source.stories())
 
 
 _ANSWERS: dict[type[Asked], Callable[[Answers, Any], Any]] = {
@@ -197,6 +217,8 @@ _ANSWERS: dict[type[Asked], Callable[[Answers, Any], Any]] = {
     ListRecords: Answers.list_records,
     ShowAnswer: Answers.show_answer,
     ListChanges: Answers.list_changes,
+    ListMarks: Answers.list_marks,
+    ListEvents: Answers.list_events,
     ListThemes: Answers.list_themes,
     ShowHealth: Answers.show_health,
     WhereWouldItGo: Answers.where_would_it_go,
@@ -217,8 +239,29 @@ def changes_in(told: Told, question: ListChanges, state: str | Path | None) -> C
     return ChangeList.of(since_in(told, since), question.start, question.limit, every=question.all)
 
 
+def marks_now(state: str | Path | None) -> MarkList:
+    """The marks that lie beside a state."""
+    return MarkList([*{mark.name: mark for mark in marks(state)}.values()])
+
+
+def events_of(found: Sequence[StoryEvent], called: Mapping[int, str], most: int) -> EventList:
+    """At most so many events, of stories that are ``called`` so now."""
+    some = [each.called(called) for each in found[:most]]
+    return EventList(events=some, next=some[-1].number if len(found) > len(some) else None)
+
+
+def titled(found: Where, stories: Stories) -> Where:
+    """The same candidates with the titles of the stories."""
+    called: dict[int | None, str] = {story.label: story.title for story in stories}
+    own = [msgspec.structs.replace(c, title=called.get(c.label)) for c in found.candidates]
+    return Where(own, found.error)
+
+
 def where_to(engine: Engine, text: str) -> Where:
-    """The likeliest clusters of a text, without learning it; ``error`` where it cannot be clustered."""
+    """The likeliest clusters of a text, without learning it; ``error`` where it cannot be clustered.
+
+    They have no titles yet.
+    """
     value: Any = text
     if engine.kind == "vectors":
         with contextlib.suppress(msgspec.DecodeError):  # and the engine says what it expects
@@ -231,4 +274,4 @@ def where_to(engine: Engine, text: str) -> Where:
 
 def _candidate(found: describe.Candidate) -> Candidate:
     label = None if found.cluster < 0 else found.cluster
-    return Candidate(label, found.probability, [(short(word, 40), nats) for word, nats in found.words])
+    return Candidate(label, None, found.probability, [(short(word, 40), nats) for word, nats in found.words])

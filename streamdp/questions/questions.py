@@ -10,7 +10,9 @@ from msgspec import Meta
 from streamdp.questions.answers import (
     Answer,
     ChangeList,
+    EventList,
     Health,
+    MarkList,
     RecordList,
     StoryList,
     ThemeList,
@@ -23,6 +25,7 @@ from streamdp.story.story import Story
 Label = Annotated[int, Meta(ge=0, description="label of a story")]
 Start = Annotated[int, Meta(ge=0, le=10**9, description="leave out so many: next of the answer before")]
 Limit = Annotated[int, Meta(ge=1, le=1000, description="at most so many")]
+Latest = Annotated[bool, Meta(description="the latest first")]
 Time = Annotated[
     str, Meta(min_length=1, max_length=200, description="a time (ISO 8601), so long ago (6h, 2d), or a mark")
 ]
@@ -39,6 +42,7 @@ class ListStories(Question, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         "live"
     )
     sort: Annotated[Sort, Meta(description="what comes first")] = "size"
+    reverse: Annotated[bool, Meta(description="what comes last in that order first")] = False
     least: Annotated[int, Meta(ge=1, le=10**9, description="leave out stories of fewer records")] = 2
     search: Annotated[
         str, Meta(max_length=200, description="whose title, keywords or records hold all these words")
@@ -61,6 +65,7 @@ class ListRecords(Question, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
     label: Label
     after: Annotated[int, Meta(ge=-1, le=10**12, description="next of the answer before")] = -1
+    latest: Latest = False
     limit: Limit = 50
 
 
@@ -76,6 +81,19 @@ class ListChanges(Question, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     since: Time
     all: Annotated[bool, Meta(description="also what chance explains")] = False
     start: Start = 0
+    limit: Limit = 50
+
+
+class ListMarks(Question, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """List the moments that have a name, which a time may be."""
+
+
+class ListEvents(Question, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """List what happened to stories, in order: born, titled, split, merged, closed and so on."""
+
+    label: Annotated[Label | None, Meta(description="of one story; null: of all")] = None
+    after: Annotated[int, Meta(ge=0, le=10**12, description="next of the answer before")] = 0
+    latest: Latest = False
     limit: Limit = 50
 
 
@@ -129,6 +147,8 @@ KINDS = (
     Kind("list_records", "/v1/stories/{label}/records", ListRecords, RecordList),
     Kind("show_answer", "/v1/answers", ShowAnswer, Answer),
     Kind("list_changes", "/v1/changes", ListChanges, ChangeList),
+    Kind("list_marks", "/v1/marks", ListMarks, MarkList),
+    Kind("list_events", "/v1/events/list", ListEvents, EventList),
     Kind("list_themes", "/v1/themes", ListThemes, ThemeList),
     Kind("show_health", "/v1/health", ShowHealth, Health),
     Kind("where_would_it_go", "/v1/where", WhereWouldItGo, Where, posted=True),

@@ -20,6 +20,8 @@ from streamdp.questions.questions import (
     Asked,
     ListChanges,
     ListCorrections,
+    ListEvents,
+    ListMarks,
     ListStories,
     WhereWouldItGo,
 )
@@ -46,10 +48,9 @@ class LocalSource:
         self.name, self._path = path, path
         self._known: tuple[int, Answers] | None = None
         self._of_state = is_state(path)
-        unknown: set[type[Asked]] = set()
-        if not self._of_state:
-            unknown |= {WhereWouldItGo}
-            unknown |= set() if store_version(path) else {ListChanges}
+        unknown: set[type[Asked]] = {ListEvents} if self._of_state else {WhereWouldItGo}
+        if not self._of_state and not store_version(path):
+            unknown |= {ListChanges, ListEvents, ListMarks}
         if not (self._of_state and Path(path).is_dir()):
             unknown |= {ListCorrections, CorrectionRequest}
         self.can = frozenset(kind.takes for kind in KINDS) - unknown
@@ -65,7 +66,8 @@ class LocalSource:
     def answer(self, question: Asked) -> Any:
         """The answer to a question. Raises StreamdpError."""
         if type(question) not in self.can:
-            raise QuestionError(f"{self._path} cannot be asked this: it is no state")
+            needed = "store" if isinstance(question, ListEvents) else "state"
+            raise QuestionError(f"{self._path} cannot be asked this: it is no {needed}")
         match question:
             case ListCorrections(after=after, limit=limit):
                 return self._corrections(after, limit)
@@ -99,13 +101,14 @@ class RemoteSource:
     def answer(self, question: Asked) -> Any:
         """The answer to a question. Raises QuestionError."""
         kind = KIND_OF[type(question)]
-        given = {name: value for name, value in msgspec.to_builtins(question).items() if value is not None}
+        usual = {field.name: field.default for field in msgspec.structs.fields(question)}
+        given = {k: v for k, v in msgspec.to_builtins(question).items() if v != usual[k]}
         path = kind.path
         for name in [name for name in given if f"{{{name}}}" in path]:
             path = path.replace(f"{{{name}}}", str(given.pop(name)))
         body = msgspec.json.encode(question) if kind.posted else None
         if body is None and given:
-            flat = {k: str(v).lower() if isinstance(v, bool) else v for k, v in given.items()}
+            flat = {k: v if isinstance(v, str) else msgspec.json.encode(v).decode() for k, v in given.items()}
             path += "?" + urllib.parse.urlencode(flat)
         return self._ask(path, kind.answer, body)
 

@@ -16,6 +16,7 @@ import numpy as np
 from streamdp.engine import Engine
 from streamdp.errors import Exit, foreseen
 from streamdp.ledger.samples import text_of_kept
+from streamdp.lines.holes import Hole
 from streamdp.records import Assignment
 from streamdp.records.stored import store_version
 from streamdp.reports.store import StoreStories
@@ -141,6 +142,12 @@ def retained_records(
             yield int(labels[i]), record_of(answer, text, engine.kind, engine.settings)
 
 
+def holes_of(engine: Engine, label: int) -> list[Hole]:
+    """What stands in the holes of a template; nothing of other stories."""
+    past = engine.past({label})
+    return [] if past is None else past.holes.get(label, [])
+
+
 class EngineStories:
     """Stories of an engine; ``known`` are answers to its latest records by number, None: those open still."""
 
@@ -172,14 +179,17 @@ class EngineStories:
 
     def in_full(self, story: Story) -> Story:
         """A story with some of its records, and what stands in the holes of a template."""
-        past = None if story.ended else self.engine.past({story.label})
-        holes = [] if past is None else past.holes.get(story.label, [])
-        return msgspec.structs.replace(with_records(story, self._records.get(story.label, ())), holes=holes)
+        holes = [] if story.ended else holes_of(self.engine, story.label)
+        return msgspec.structs.replace(with_records(story, self.of(story.label)), holes=holes)
 
-    def records(self, labels: Collection[int]) -> Iterator[tuple[int, StoryRecord]]:
+    def of(self, label: int) -> Sequence[StoryRecord]:
+        """The retained records of a story."""
+        return self._records.get(label, ())
+
+    def records(self, labels: Collection[int], *, latest: bool = False) -> Iterator[tuple[int, StoryRecord]]:
         """The retained records of some stories."""
         for label in sorted(labels):
-            for record in self._records.get(label, ()):
+            for record in reversed(self.of(label)) if latest else self.of(label):
                 yield label, record
 
     def named(self, name: str) -> tuple[int, StoryRecord] | None:
@@ -216,8 +226,8 @@ class StorySource(Protocol):
     def in_full(self, story: Story) -> Story:
         """A story with some of its records."""
 
-    def records(self, labels: Collection[int]) -> Iterator[tuple[int, StoryRecord]]:
-        """The records of some stories that are known, by story and number."""
+    def records(self, labels: Collection[int], *, latest: bool = False) -> Iterator[tuple[int, StoryRecord]]:
+        """The records of some stories that are known, by story and number; ``latest``: backwards."""
 
     def named(self, name: str) -> tuple[int, StoryRecord] | None:
         """The story and the latest record of an id; None where none is known."""

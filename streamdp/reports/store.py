@@ -1,10 +1,9 @@
-"""Stories of a store, read while it may be written; and pages of them for the live page."""
+"""Stories of a store, read while it may be written."""
 
 from __future__ import annotations
 
 import contextlib
 import sqlite3
-import threading
 from collections.abc import Collection, Iterator, Sequence
 from functools import partial
 from pathlib import Path
@@ -22,7 +21,7 @@ from streamdp.story.clock import Clock
 from streamdp.story.doubts import LATEST, doubts
 from streamdp.story.gather import RECORDS, Kin, Known, stories_of, with_records
 from streamdp.story.statistics import Statistics
-from streamdp.story.story import Stories, Story, StoryRecord
+from streamdp.story.story import Stories, Story, StoryEvent, StoryRecord
 from streamdp.story.titles import short
 
 LIVE, CLOSED = "ended IS NULL", "ended IN ('closed', 'retired')"
@@ -36,6 +35,18 @@ _STORY = (
     "(SELECT text FROM records WHERE seq = first_seq), (SELECT text FROM records WHERE seq = last_seq)"
 )
 RECORD = "label, seq, id, time, text, probability, revision, fields"
+_CALLED = (
+    "(SELECT coalesce(s.title, (SELECT text FROM records WHERE seq = s.first_seq)) FROM stories s "
+    "WHERE s.label = e.{})"
+)
+_EVENT = (
+    f"number, event, label, coalesce(title, {_CALLED.format('label')}, 'cluster ' || label), size, "
+    f"seq, NULL, time, other, {_CALLED.format('other')} FROM events e"
+)
+_OF_STORY = (
+    "(label = ? OR (other = ? AND label IN "
+    "(SELECT label FROM stories WHERE merged_into = ? OR split_from = ?)))"
+)
 _HOLDING = (
     "SELECT r.label FROM records_text JOIN records r ON r.seq = records_text.rowid WHERE records_text MATCH ?"
 )
@@ -190,13 +201,29 @@ class StoreStories:
                 found |= {row[1]: record_of(row) for row in rows}
         return with_records(story, found.values())
 
-    def records(self, labels: Collection[int]) -> Iterator[tuple[int, StoryRecord]]:
-        """All records of some stories that the store holds, by story and number."""
+    def records(self, labels: Collection[int], *, latest: bool = False) -> Iterator[tuple[int, StoryRecord]]:
+        """All records of some stories that the store holds, by story and number; ``latest``: backwards."""
         for label in sorted(labels):
-            query = f"SELECT {RECORD} FROM records WHERE label = ? ORDER BY seq"  # noqa: S608
+            order = "DESC" if latest else "ASC"
+            query = f"SELECT {RECORD} FROM records WHERE label = ? ORDER BY seq {order}"  # noqa: S608
             with self._sound():
                 for row in self._store.execute(query, (label,)):
                     yield label, record_of(row)
+
+    def events(self, label: int | None, after: int, most: int, *, latest: bool) -> list[StoryEvent]:
+        """Events after one, of a story or of all; ``latest``: before one, backwards."""
+        if label is not None and label >= 1 << 63:
+            return []
+        chosen, given = ["number < ?" if latest and after else "number > ?"], [after]
+        if label is not None:
+            chosen.append(_OF_STORY)
+            given += [label] * 4
+        where, order = " AND ".join(chosen), "DESC" if latest else "ASC"
+        query = f"SELECT {_EVENT} WHERE {where} ORDER BY number {order} LIMIT ?"
+        with self._sound():
+            rows = self._store.execute(query, (*given, most)).fetchall()
+            found = [StoryEvent(**dict(zip(StoryEvent.__struct_fields__, row, strict=True))) for row in rows]
+            return [msgspec.structs.replace(each, title=short(each.title)) for each in found]
 
     def named(self, name: str) -> tuple[int, StoryRecord] | None:
         """The story and the latest record of an id."""
@@ -264,74 +291,3 @@ def record_of(row: tuple[Any, ...]) -> StoryRecord:
     names = ("seq", "id", "time", "text", "probability", "revision")
     kept = msgspec.json.decode(row[7]) if row[7] else {}
     return StoryRecord(**dict(zip(names, row[1:7], strict=True)), keep=kept)
-
-
-_SHOWN = (
-    "label, coalesce(title, (SELECT text FROM records WHERE seq = first_seq)), keywords, size, began, last, "
-    "last_seq"
-)
-
-
-class PagedStore:
-    """Pages of a store, by one connection; from any thread."""
-
-    def __init__(self, path: str | Path) -> None:
-        self.path, self._store = str(path), read_only(path)
-        self._lock = threading.Lock()
-        self.lacking = ""
-
-    def _ask(self, query: str, given: Sequence[Any]) -> list[tuple[Any, ...]]:
-        with self._lock:
-            return self._store.execute(query, given).fetchall()
-
-    def ended(self, words: Sequence[str], start: int, most: int) -> tuple[int, list[dict[str, Any]]]:
-        """Stories that ended, the latest first; each word in the title, the keywords or some record."""
-        where, given = [CLOSED, "size > 0"], []
-        with self._lock:
-            searchable = has_search(self._store)
-        for word in words:
-            own = "instr(lower(coalesce(title, '') || ' ' || coalesce(keywords, '') || ' ' || label), ?)"
-            given.append(word)
-            if searchable:
-                own += f" OR label IN ({_HOLDING})"
-                given.append(fts_of([word]))
-            where.append(f"({own})")
-        chosen = f"FROM stories WHERE {' AND '.join(where)}"
-        ((found, oldest),) = self._ask(f"SELECT count(*), ({_OLDEST}) {chosen}", given)
-        self.lacking = _lacking(oldest)
-        query = f"SELECT {_SHOWN} {chosen} ORDER BY last_seq DESC, label LIMIT ? OFFSET ?"
-        return found, [_ended(row) for row in self._ask(query, [*given, most, start])]
-
-    def records(self, label: int, start: int, most: int) -> tuple[int, list[dict[str, Any]]]:
-        """Records of a story, the latest first."""
-        ((found, oldest),) = self._ask(
-            f"SELECT count(*), ({_OLDEST}) FROM records WHERE label = ?",  # noqa: S608
-            (label,),
-        )
-        self.lacking = _lacking(oldest)
-        query = (
-            "SELECT seq, id, time, text, probability, revision FROM records "
-            "WHERE label = ? ORDER BY seq DESC LIMIT ? OFFSET ?"
-        )
-        names = "seq", "id", "time", "text", "probability", "revision"
-        rows = [dict(zip(names, row, strict=True)) for row in self._ask(query, (label, most, start))]
-        for row in rows:
-            row["id"], row["text"] = str(row["id"] or "")[:80], row["text"][:300]
-        return found, rows
-
-    def close(self) -> None:
-        """Close the connection."""
-        self._store.close()
-
-
-def _ended(row: tuple[Any, ...]) -> dict[str, Any]:
-    label, title, keywords, size, began, last, last_seq = row
-    return {
-        "cluster": label,
-        "name": short(title or "") or f"cluster {label}",
-        "size": size,
-        "first_time": began,
-        "last_time": last,
-        "last_seq": last_seq,
-        "keywords": (keywords or "").split()[:6],
-    }

@@ -21,7 +21,6 @@ from streamdp.monitor.stages import Arrivals, Stages
 from streamdp.records import GAP, Answers
 from streamdp.records.answer_rows import answer_rows
 from streamdp.records.columns import Columns
-from streamdp.reports.store import PagedStore
 from streamdp.run.corrector import Corrector
 from streamdp.run.interrupt import Interrupt
 from streamdp.run.messages import say
@@ -327,7 +326,7 @@ class LivePage(RunObserver):
         give = None if corrector is None else corrector.give
         view.state = run.outputs.state
         if run.sinks.store is not None:
-            view.source = PagedStore(run.sinks.store.path)
+            view.source = str(run.sinks.store.path)
         if self._corrects and give is None:
             raise ConfigError("--page-corrections: corrections are kept in a --state", Exit.USAGE)
 

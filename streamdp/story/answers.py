@@ -99,9 +99,10 @@ class AnsweredStories:
         """Revised answers by record."""
         return sum(a.revision > 0 for a in self._newest.values()) / max(len(self._newest), 1)
 
-    def records(self, labels: Collection[int]) -> Iterator[tuple[int, StoryRecord]]:
+    def records(self, labels: Collection[int], *, latest: bool = False) -> Iterator[tuple[int, StoryRecord]]:
         """All records of some stories, by story and number."""
-        for answer in sorted(self._newest.values(), key=lambda answer: (answer.cluster, answer.seq)):
+        ordered = sorted(self._newest.values(), key=lambda answer: (answer.cluster, answer.seq))
+        for answer in reversed(ordered) if latest else ordered:
             if answer.cluster in labels:
                 yield answer.cluster, self._record(answer)
 

@@ -12,6 +12,7 @@ import msgspec
 
 from streamdp.answers.listing import is_date, printable, table, text_table
 from streamdp.lines.holes import Hole
+from streamdp.records import RENAMED, TITLED
 from streamdp.records.arrow import table_of
 from streamdp.story.clock import Clock
 from streamdp.story.orders import ORDERS, Sort
@@ -104,11 +105,40 @@ class CoarseStory(Story, frozen=True, gc=False, kw_only=True):
         return self.stories
 
 
+class StoryEvent(msgspec.Struct, frozen=True, gc=False, kw_only=True):
+    """What happened to a story: ``event`` is as in the file of events, ``records`` how many it had then.
+
+    ``other`` is the story that it became part of, or was split from. Both are called as they are now; that it
+    was titled or renamed, has the title of then. ``when`` is in ISO 8601, ``time`` the same in seconds.
+    """
+
+    number: int
+    event: str
+    label: int
+    title: str
+    records: int
+    seq: int
+    when: str | None = None
+    time: float | None = None
+    other: int | None = None
+    other_title: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.when is None and self.time is not None:
+            msgspec.structs.force_setattr(self, "when", iso(self.time))
+
+    def called(self, titles: Mapping[int, str]) -> StoryEvent:
+        """The same with the titles that stories have now."""
+        title = self.title if self.event in (TITLED, RENAMED) else titles.get(self.label, self.title)
+        other = self.other_title if self.other is None else titles.get(self.other, self.other_title)
+        return msgspec.structs.replace(self, title=title, other_title=other)
+
+
 class Theme(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     """Stories that belong together, called by the label and the title of the largest of them.
 
     ``stories`` are their labels, largest first; ``records`` are those of all of them, and ``now``, ``before``
-    and ``trend`` are as of a story.
+    and ``trend`` are as of a story. ``titles`` are those of the five largest.
 
     Examples
     --------
@@ -123,6 +153,7 @@ class Theme(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     title: str
     keywords: list[str]
     stories: list[int]
+    titles: list[str]
     records: int
     now: int
     before: int
@@ -170,6 +201,9 @@ COLUMNS = ("story", "title", "records", "began", "last", "now", "trend", "keywor
 
 KEYWORDS = 6
 """Of a theme."""
+
+LARGEST = 5
+"""Stories of a theme whose titles are listed with it."""
 
 SHOWN = 20
 """Stories of a list that are shown; it says how many more there are."""
@@ -376,6 +410,7 @@ def _theme(stories: list[Story], number: int) -> Theme:
         title=own[0].title,
         keywords=[word for word, _ in words.most_common(KEYWORDS)],
         stories=[story.label for story in own],
+        titles=[story.title for story in own[:LARGEST]],
         records=sum(story.records for story in own),
         now=now,
         before=before,

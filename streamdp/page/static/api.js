@@ -1,4 +1,4 @@
-// The JSON API, as docs/page.md has it.
+// The questions under v1/ (docs/serve.md), and what the page alone has (docs/page.md).
 
 async function ask(path, how) {
   try {

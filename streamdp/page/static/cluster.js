@@ -2,7 +2,7 @@
 
 import { $, el, fill } from "./dom.js";
 import { get } from "./api.js";
-import { colour, swatch } from "./colours.js";
+import { colour, looks, slotOf, swatch } from "./colours.js";
 import { age, count, digits, percent, share, short, when } from "./format.js";
 import { event, record } from "./records.js";
 
@@ -37,19 +37,20 @@ export class Cluster {
   async load(must = false) {
     if (this.label === null || (this.corrections.asking && !must)) return;
     const label = this.label;
-    let told;
-    try {
-      told = await get(`api/clusters/${label}`);
-    } catch (error) {
-      if (label === this.label && this.shown !== label) {
-        this.shown = null;
-        fill(this.panel, this.head({ name: `cluster ${label}`, slot: null }), el("p", { class: "gone", role: "status" }, `${error.message}.`));
-      }
+    const own = await get(`api/shown/${label}`).catch(() => null);
+    const asked = [`v1/events/list?label=${label}`, `v1/stories/${label}`, `v1/stories/${label}/records?latest=true&limit=12`];
+    const found = await Promise.allSettled(asked.slice(0, own?.merged_into ? 1 : 3).map(get));
+    if (label !== this.label) return;
+    const [life, story, records] = asked.map((_, i) => found[i]?.value ?? null);
+    if (!story && !own) {
+      if (this.shown === label) return;
+      this.shown = null;
+      fill(this.panel, this.head({ title: `number ${label}`, slot: null }), el("p", { class: "gone", role: "status" }, `${found[1].reason.message}.`));
       return;
     }
-    if (label !== this.label) return;
+    looks([[label, own?.slot ?? null]]);
     this.shown = label;
-    this.told = told;
+    this.told = { ...story, ...own, ...(story && { title: story.title }), label, merged_into: own?.merged_into, slot: slotOf(label), live: story !== null && !story.ended, list: records?.records || [], life: life?.events || [] };
     this.draw();
   }
 
@@ -67,27 +68,26 @@ export class Cluster {
 
   head(told) {
     const close = el("button", { type: "button", class: "close", "data-key": "close", "aria-label": "Close this cluster", onclick: this.close }, "×");
-    return el("div", { class: "head" }, el("h2", { id: "cluster-title", tabindex: "-1" }, el("span", { class: swatch(told.slot) }), told.name, told.figures?.pinned ? el("span", { class: "pinned", title: "it never becomes part of another, and never closes" }, "pinned") : null), close);
+    return el("div", { class: "head" }, el("h2", { id: "cluster-title", tabindex: "-1" }, el("span", { class: swatch(told.slot) }), told.title, told.pinned ? el("span", { class: "pinned", title: "it never becomes part of another, and never closes" }, "pinned") : null), close);
   }
 
   about(told) {
-    const row = told.figures;
     if (told.merged_into) return el("p", { class: "gone" }, "It is now part of ", this.link(told.merged_into), ".");
-    if (!row) return el("p", { class: "gone" }, "It is not live any more.");
-    const more = row.now - row.before;
+    if (!told.live) return el("p", { class: "gone" }, "It is not live any more.");
+    const more = told.now - told.before;
     const pairs = [
-      ["records", count(row.size)],
-      ["now", row.now ? count(row.now) : "–"],
+      ["records", count(told.records)],
+      ["now", told.now ? count(told.now) : "–"],
       ["trend", more > 0 ? `▲ ${count(more)}` : more < 0 ? `▼ ${count(-more)}` : "="],
-      ["life", age(row)],
-      ["novelty", row.novelty === null ? "–" : row.novelty.toFixed(1)],
-      ["number", String(told.cluster)],
+      ["life", age(told)],
+      ["novelty", told.novelty?.toFixed(1) ?? "–"],
+      ["number", String(told.label)],
     ];
-    return [told.template ? el("p", { class: "template" }, told.template) : null, el("dl", { class: "figures" }, pairs.map(([name, value]) => el("div", {}, el("dt", {}, name), el("dd", {}, value))))];
+    return [told.template ? el("p", { class: "template" }, told.title) : null, el("dl", { class: "figures" }, pairs.map(([name, value]) => el("div", {}, el("dt", {}, name), el("dd", {}, value))))];
   }
 
   line(told) {
-    const { counts, start, width, axis } = told.over_time;
+    const { counts, start, width, axis } = told.over_time || { counts: [] };
     if (counts.length < 2) return null;
     const top = Math.max(1, ...counts);
     const ns = "http://www.w3.org/2000/svg";
@@ -106,7 +106,7 @@ export class Cluster {
   }
 
   words(told) {
-    const found = told.against_base || told.words.map(([word, n]) => ({ word, count: n, base: null }));
+    const found = told.against_base || (told.words || []).map(([word, n]) => ({ word, count: n, base: null }));
     if (!found.length || told.template) return null;
     const most = Math.max(...found.map((w) => w.count));
     const tokens = told.tokens || 0;
@@ -141,21 +141,25 @@ export class Cluster {
   }
 
   centre(told) {
-    const mean = told.figures?.mean;
+    const { mean } = told;
     if (!mean) return null;
     return [el("h3", {}, "Its centre", el("span", { class: "faint" }, mean.length > 15 ? " the first 16 numbers" : "")), el("p", { class: "centre" }, mean.map(digits).join("  "))];
   }
 
   records(told) {
     if (this.further) return this.all(told);
-    const seen = new Set(told.records.map((r) => r.text));
+    const seen = new Set(told.list.map((r) => r.text));
     const samples = (told.samples || []).filter((text) => !seen.has(text));
-    const list = told.records.map((r) => record(r, this.open, told.cluster, this.corrections.mover(told, r)));
+    const list = this.rows(told, told.list);
     return [
       el("h3", {}, "Its records", el("span", { class: "faint" }, list.length ? " newest first" : "")),
       el("ol", { class: "records" }, list, samples.map((text) => el("li", {}, el("p", {}, text), el("div", { class: "meta" }, "typical")))),
-      el("p", { class: "more" }, el("button", { type: "button", id: "all", "data-key": "all", onclick: () => this.more(told.cluster) }, "All records")),
+      el("p", { class: "more" }, el("button", { type: "button", id: "all", "data-key": "all", onclick: () => this.more(told.label) }, "All records")),
     ];
+  }
+
+  rows(told, records) {
+    return records.map((r) => record({ ...r, was: [], label: told.label }, this.open, told.label, this.corrections.mover(told, r)));
   }
 
   // Another page of them, from the store where there is one.
@@ -163,39 +167,37 @@ export class Cluster {
     const before = this.further?.records || [];
     let found;
     try {
-      found = await get(`api/clusters/${label}/records?start=${before.length}&limit=20`);
+      found = await get(`v1/stories/${label}/records?latest=true&after=${this.further?.next ?? -1}&limit=20`);
     } catch (error) {
-      found = { found: before.length, records: [], lacking: error.message };
+      found = { next: null, records: [], lacking: error.message };
     }
     if (label !== this.label) return;
-    const known = new Set(before.map((r) => r.seq));
-    this.further = { ...found, records: [...before, ...found.records.filter((r) => !known.has(r.seq))] };
+    this.further = { ...found, records: [...before, ...found.records] };
     this.draw();
   }
 
   all(told) {
-    const { records, found, lacking } = this.further;
-    const rows = records.map((r) => record({ ...r, was: [], new: false, cluster: told.cluster, name: told.name }, this.open, told.cluster, this.corrections.mover(told, r)));
+    const { records, next, lacking } = this.further;
     return [
-      el("h3", {}, "Its records", el("span", { class: "faint" }, ` ${count(records.length)} of ${count(found)}, newest first`)),
+      el("h3", {}, "Its records", el("span", { class: "faint" }, ` ${count(records.length)} of ${count(Math.max(told.records || 0, records.length))}, newest first`)),
       lacking ? el("p", { class: "faint small" }, `Known: ${lacking}.`) : null,
-      el("ol", { class: "records" }, rows),
-      records.length < found ? el("p", { class: "more" }, el("button", { type: "button", id: "all", "data-key": "all", onclick: () => this.more(told.cluster) }, "Show more")) : null,
+      el("ol", { class: "records" }, this.rows(told, records)),
+      next !== null ? el("p", { class: "more" }, el("button", { type: "button", id: "all", "data-key": "all", onclick: () => this.more(told.label) }, "Show more")) : null,
     ];
   }
 
   life(told) {
     if (!told.life.length) return null;
-    return [el("h3", {}, "Its life"), el("ol", { class: "events" }, told.life.map((e) => event(e, this.open, told.cluster)))];
+    return [el("h3", {}, "Its life"), el("ol", { class: "events" }, told.life.map((e) => event(e, this.open, told.label)))];
   }
 
   near(told) {
-    if (!told.near.length) return null;
-    return [el("h3", {}, "Near it"), el("ul", { class: "near" }, told.near.map((n) => el("li", {}, this.link(n), el("span", { class: "faint", title: told.figures?.mean ? "1 at the same place, less the farther away" : "share of top words in common" }, percent(n.likeness)))))];
+    if (!told.near?.length) return null;
+    return [el("h3", {}, "Near it"), el("ul", { class: "near" }, told.near.map((n) => el("li", {}, this.link(n), el("span", { class: "faint", title: told.mean ? "1 at the same place, less the farther away" : "share of top words in common" }, percent(n.likeness)))))];
   }
 
   link(to) {
-    return el("button", { type: "button", class: "link", onclick: () => this.open(to.cluster) }, to.name);
+    return el("button", { type: "button", class: "link", onclick: () => this.open(to.label) }, to.title);
   }
 }
 

@@ -13,6 +13,13 @@ export const texture = (slot) => (slot === null || slot === undefined ? 0 : Math
 // The class of a small square in the look of a cluster.
 export const swatch = (slot) => (slot === null || slot === undefined ? "swatch none" : `swatch c${slot % 8} t${texture(slot)}`);
 
+// The look of a story, as far as this page was told of it.
+const slots = new Map();
+export const slotOf = (label) => slots.get(label) ?? null;
+export function looks(told) {
+  for (const [label, slot] of told) if (slot !== null) slots.set(Number(label), slot);
+}
+
 export function ink(hex) {
   const [r, g, b] = [1, 3, 5].map((i) => parseInt(hex.slice(i, i + 2), 16) / 255).map((v) => (v <= 0.04 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4));
   return 0.2126 * r + 0.7152 * g + 0.0722 * b > 0.22 ? "#14161a" : "#ffffff";

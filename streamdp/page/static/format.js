@@ -51,8 +51,8 @@ export function span(seconds) {
 }
 
 export function age(row) {
-  if (row.first_time === null) return `${short(row.last_seq - row.first_seq + 1)} records`;
-  const lived = row.last_time - row.first_time;
+  if (row.began_time === null) return `${short(row.last_seq - row.first_seq + 1)} records`;
+  const lived = row.last_time - row.began_time;
   return isDate(row.last_time) ? span(lived) : short(lived);
 }
 

@@ -59,7 +59,7 @@ export class Graph {
     this.stack();
     this.draw();
     this.legend();
-    const names = data.bands.map((b) => b.name).join("; ");
+    const names = data.bands.map((b) => b.title).join("; ");
     const label = data.bands.length ? `Streamgraph of ${data.bands.length} stories: ${names}` : this.waits || "Streamgraph, empty still";
     if (this.canvas.getAttribute("aria-label") !== label) this.canvas.setAttribute("aria-label", label);
   }
@@ -100,7 +100,7 @@ export class Graph {
     c.lineWidth = 0.75;
     c.strokeStyle = isDark() ? "#17191d" : "#ffffff";
     this.data.bands.forEach((band, i) => {
-      c.globalAlpha = dim && band.cluster !== this.lit ? 0.28 : 1;
+      c.globalAlpha = dim && band.label !== this.lit ? 0.28 : 1;
       this.path(c, this.stacked.bands[i]);
       c.fillStyle = paint(c, band.slot);
       c.fill();
@@ -209,7 +209,7 @@ export class Graph {
   names(c, w) {
     this.data.bands.forEach((band, i) => {
       const { low, high } = this.stacked.bands[i];
-      const words = band.name.split(" ");
+      const words = band.title.split(" ");
       let best = 0;
       for (let j = 1; j < low.length; j++) if (high[j] - low[j] > high[best] - low[best]) best = j;
       const tall = this.y(low[best]) - this.y(high[best]);
@@ -226,7 +226,7 @@ export class Graph {
         let ceiling = Infinity;
         for (let j = from; j <= to; j++) { floor = Math.max(floor, low[j]); ceiling = Math.min(ceiling, high[j]); }
         if (this.y(floor) - this.y(ceiling) < size + 3) continue;
-        const dimmed = this.lit !== null && band.cluster !== this.lit;
+        const dimmed = this.lit !== null && band.label !== this.lit;
         c.globalAlpha = dimmed ? 0.3 : 1;
         c.fillStyle = ink(colour(band.slot));
         c.textBaseline = "middle";
@@ -246,7 +246,7 @@ export class Graph {
     this.at = Math.max(0, Math.min(n - 1, Math.round((x / box.width) * (n - 1))));
     const i = this.stacked.bands.findIndex((b) => y <= this.y(b.low[this.at]) && y >= this.y(b.high[this.at]));
     if (i >= 0) this.at = this.filled(this.data.bands[i].counts, this.at);
-    this.light(i < 0 ? null : this.data.bands[i].cluster);
+    this.light(i < 0 ? null : this.data.bands[i].label);
     this.describe(x, y, i, box.width);
   }
 
@@ -280,7 +280,7 @@ export class Graph {
     const { start, width, bands, others } = this.data;
     const from = start + this.at * width;
     const time = this.data.axis === "dates" ? full(from) : `${this.data.axis === "records" ? "record " : ""}${count(from)}`;
-    const head = i < 0 ? "other stories" : bands[i].name;
+    const head = i < 0 ? "other stories" : bands[i].title;
     const records = i < 0 ? others[this.at] : bands[i].counts[this.at];
     fill(this.tip, el("strong", {}, i >= 0 && el("span", { class: swatch(bands[i].slot) }), head), el("span", {}, `${count(records)} records`), el("span", { class: "faint" }, time));
     this.tip.hidden = false;
@@ -307,7 +307,7 @@ export class Graph {
   key(event) {
     if (!this.data || !this.data.bands.length) return;
     const n = this.data.others.length;
-    const order = this.data.bands.map((b) => b.cluster);
+    const order = this.data.bands.map((b) => b.label);
     let i = order.indexOf(this.lit);
     if (this.at === null) this.at = n - 1;
     if (event.key === "ArrowLeft") this.at = Math.max(0, this.at - 1);
@@ -328,18 +328,18 @@ export class Graph {
 
   legend() {
     const list = $("legend");
-    const wanted = new Set(this.data.bands.map((b) => b.cluster));
+    const wanted = new Set(this.data.bands.map((b) => b.label));
     for (const [label, button] of this.buttons) if (!wanted.has(label)) { button.parentNode.remove(); this.buttons.delete(label); }
     for (const band of this.data.bands) {
-      let button = this.buttons.get(band.cluster);
+      let button = this.buttons.get(band.label);
       if (!button) {
-        button = el("button", { type: "button", "data-cluster": band.cluster, onclick: () => this.open(band.cluster) }, el("span", { class: swatch(band.slot) }), el("span", { class: "name" }), el("span", { class: "grows", title: "grows fast" }));
-        button.addEventListener("pointerenter", () => this.light(band.cluster));
+        button = el("button", { type: "button", "data-cluster": band.label, onclick: () => this.open(band.label) }, el("span", { class: swatch(band.slot) }), el("span", { class: "name" }), el("span", { class: "grows", title: "grows fast" }));
+        button.addEventListener("pointerenter", () => this.light(band.label));
         button.addEventListener("pointerleave", () => this.light(null));
-        this.buttons.set(band.cluster, button);
+        this.buttons.set(band.label, button);
         list.append(el("li", {}, button));
       }
-      say(button.children[1], band.name);
+      say(button.children[1], band.title);
       say(button.children[2], band.why === "growing" ? "▲" : "");
     }
   }

@@ -2,11 +2,12 @@
 
 import { $, el, fill, say } from "./dom.js";
 import { get } from "./api.js";
-import { swatch } from "./colours.js";
+import { slotOf, swatch } from "./colours.js";
 import { count, full, share, when } from "./format.js";
 import { named } from "./strip.js";
 
 const STEP = 25;
+const MOST = 500;
 const AGO = { "1h": "1 hour ago", "6h": "6 hours ago", "24h": "24 hours ago" };
 const RECORDS_AGO = { "1000s": "1,000 records ago", "10000s": "10,000 records ago" };
 
@@ -49,9 +50,9 @@ export class Levels {
     try {
       if (level === "changes") await this.moments();
       const asked = {
-        themes: `api/themes?themes=${this.wanted}`,
+        themes: `v1/themes?themes=${this.wanted}`,
         changes: `v1/changes?${new URLSearchParams({ since: this.since, limit: 500 })}`,
-        ended: `api/ended?${new URLSearchParams({ search, limit: Math.min(100, this.most) })}`,
+        ended: `v1/stories?${new URLSearchParams({ which: "ended", sort: "last", search, least: 1, limit: Math.min(MOST, this.most) })}`,
       }[level];
       told = await get(asked);
     } catch (error) {
@@ -68,18 +69,20 @@ export class Levels {
 
   themes(told, search) {
     const words = search.toLowerCase().split(/\s+/).filter(Boolean);
-    const has = (theme) => words.every((word) => `${theme.theme} ${theme.name} ${theme.keywords.join(" ")} ${theme.stories.map((s) => s.name).join(" ")}`.toLowerCase().includes(word));
+    const has = (theme) => words.every((word) => `${theme.theme} ${theme.title} ${theme.keywords.join(" ")} ${theme.titles.join(" ")}`.toLowerCase().includes(word));
     const rows = told.themes.filter(has);
-    say($("found"), words.length ? `${count(rows.length)} of ${count(told.themes.length)}` : `${count(told.themes.length)}, of ${count(told.of)} stories`);
-    say($("lacking"), told.why);
+    say($("found"), words.length ? `${count(rows.length)} of ${count(told.themes.length)}` : `${count(told.themes.length)}, of ${count(told.live)} stories`);
+    say($("lacking"), told.themes.length ? "" : "Stories whose words are not known have no themes.");
     this.fill(["Theme", "Stories", "Records", "Now", "Trend"], rows.map((theme) => {
       const more = theme.now - theme.before;
-      const own = theme.stories.map((s, i) => [i ? ", " : "", this.link(s, "link")]);
-      const alone = theme.count === 1 && theme.stories[0]?.name === theme.name ? theme.stories[0] : null;
-      const others = theme.count > theme.stories.length ? ` and ${count(theme.count - theme.stories.length)} more` : "";
+      const largest = theme.titles.map((title, i) => ({ label: theme.stories[i], title }));
+      const own = largest.map((s, i) => [i ? ", " : "", this.link(s, "link")]);
+      const number = theme.stories.length;
+      const alone = number === 1 ? largest[0] : null;
+      const others = number > largest.length ? ` and ${count(number - largest.length)} more` : "";
       return [
-        el("div", { class: "mark" }, el("span", { class: swatch(theme.slot) }), el("div", {}, alone ? this.link(alone, "open") : el("strong", {}, theme.name), el("span", { class: "words" }, theme.keywords.join(" ")), alone ? null : el("span", { class: "members" }, own, others))),
-        count(theme.count), count(theme.size), theme.now ? count(theme.now) : "–",
+        el("div", { class: "mark" }, el("span", { class: swatch(slotOf(theme.stories[0])) }), el("div", {}, alone ? this.link(alone, "open") : el("strong", {}, theme.title), el("span", { class: "words" }, theme.keywords.join(" ")), alone ? null : el("span", { class: "members" }, own, others))),
+        count(number), count(theme.records), theme.now ? count(theme.now) : "–",
         more > 0 ? `▲ ${count(more)}` : more < 0 ? `▼ ${count(-more)}` : theme.now ? "=" : "–",
       ];
     }));
@@ -88,7 +91,7 @@ export class Levels {
 
   // Marks, the latest first, and so long ago.
   async moments() {
-    const marks = (await get("api/marks")).marks.sort((a, b) => b.time - a.time);
+    const marks = (await get("v1/marks")).marks.sort((a, b) => b.time - a.time);
     const named = marks.map((mark) => [mark.name, `${mark.name}, ${this.dated ? full(mark.time) : `no. ${count(mark.time)}`}`]);
     const found = [...Object.entries(this.dated ? AGO : RECORDS_AGO), ...named];
     if (!found.some(([value]) => value === this.since)) this.since = found[0][0];
@@ -126,17 +129,17 @@ export class Levels {
   }
 
   ended(told, search) {
-    say($("found"), count(told.found));
-    say($("lacking"), told.ended.length ? told.lacking : `${search ? "No story that ended has these words." : "No story has ended."} ${told.lacking ? `Known: ${told.lacking}.` : ""}`);
-    this.fill(["Story", "Records", "Last heard of"], told.ended.map((row) => [
+    say($("found"), count(told.total));
+    say($("lacking"), told.stories.length ? told.lacking : `${search ? "No story that ended has these words." : "No story has ended."} ${told.lacking ? `Known: ${told.lacking}.` : ""}`);
+    this.fill(["Story", "Records", "Last heard of"], told.stories.map((row) => [
       el("div", { class: "mark" }, el("span", { class: "swatch none" }), el("div", {}, this.link(row, "open"), el("span", { class: "words" }, row.keywords.join(" ")))),
-      count(row.size), row.last_time === null ? `no. ${count(row.last_seq)}` : el("time", { title: full(row.last_time) }, when(row.last_time)),
+      count(row.records), row.last_time === null ? `no. ${count(row.last_seq)}` : el("time", { title: full(row.last_time) }, when(row.last_time)),
     ]));
-    $("further").hidden = told.found <= told.ended.length || this.most >= 100;
+    $("further").hidden = told.next === null || this.most >= MOST;
   }
 
   link(to, kind) {
-    return el("button", { type: "button", class: kind, onclick: () => this.open(to.cluster) }, to.name);
+    return el("button", { type: "button", class: kind, onclick: () => this.open(to.label) }, to.title);
   }
 
   fill(heads, rows) {

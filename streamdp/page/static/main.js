@@ -2,6 +2,7 @@
 
 import { $ } from "./dom.js";
 import { get, listen } from "./api.js";
+import { looks } from "./colours.js";
 import { Cluster } from "./cluster.js";
 import { Corrections } from "./correct.js";
 import { Graph } from "./graph.js";
@@ -66,6 +67,9 @@ const SCORED = {
 
 listen((tick, whole) => {
   status = tick.status;
+  looks(Object.entries(tick.slots || {}));
+  looks(tick.graph.bands.map((band) => [band.label, band.slot]));
+  table.live = status.live;
   $("text").placeholder = SCORED[status.kind] || $("text").placeholder;
   $("main").hidden = false;
   strip(status);

@@ -8,13 +8,13 @@ const AT_ONCE = 4; // more at a time nobody can read
 const HELD = 24;
 
 export function record(told, open, of = null, more = null) {
-  const chip = (label, name, slot) => el("button", { type: "button", class: "chip", "data-cluster": label, onclick: () => open(label) }, el("span", { class: swatch(slot) }), el("span", { class: "name" }, name));
-  const where = told.cluster === of ? null : told.cluster < 0 ? el("span", { class: "chip" }, told.name) : chip(told.cluster, told.name, told.slot);
-  const others = told.was.filter((old) => old.name !== told.name); // what was merged is called as what it is now
-  const was = others.map((old) => [el("del", { title: "what was said before" }, old.name), " "]);
+  const chip = (label, title, slot) => el("button", { type: "button", class: "chip", "data-cluster": label, onclick: () => open(label) }, el("span", { class: swatch(slot) }), el("span", { class: "name" }, title));
+  const where = told.label === of ? null : told.label < 0 ? el("span", { class: "chip" }, told.title) : chip(told.label, told.title, told.slot);
+  const others = told.was.filter((old) => old.title !== told.title); // what was merged is called as what it is now
+  const was = others.map((old) => [el("del", { title: "what was said before" }, old.title), " "]);
   const meta = [
     el("time", {}, told.time === null ? `no. ${count(told.seq)}` : when(told.time)),
-    told.was.length ? el("span", { class: "revised" }, "revised ") : told.new ? el("span", { class: "first" }, "first of its cluster ") : null,
+    told.was.length || told.revision ? el("span", { class: "revised" }, "revised ") : told.new ? el("span", { class: "first" }, "first of its cluster ") : null,
     was,
     where,
     el("span", { class: "sure", title: "this cluster's share of the posterior; not the chance that it is right" }, percent(told.probability)),
@@ -30,8 +30,8 @@ export class Records {
   }
 
   show(tick, whole) {
-    for (const [label, name] of Object.entries(tick.names || {})) {
-      for (const shown of this.list.querySelectorAll(`[data-cluster="${label}"] .name`)) say(shown, name);
+    for (const [label, title] of Object.entries(tick.titles || {})) {
+      for (const shown of this.list.querySelectorAll(`[data-cluster="${label}"] .name`)) say(shown, title);
     }
     const fresh = whole ? tick.records.slice(0, HELD) : tick.records.slice(0, AT_ONCE);
     const revised = tick.revised.slice(0, 3);
@@ -52,12 +52,12 @@ export class Records {
 const KINDS = { born: "New", closed: "Closed", retired: "Retired", merged: "Merged", split: "Split off", vanished: "Dissolved", silent: "Silent", surged: "Surged", titled: "Titled", renamed: "Renamed" };
 
 export function event(told, open, of = null) {
-  const link = (label, name) => el("button", { type: "button", class: "link", onclick: () => open(label) }, name);
-  const other = told.other === null ? null : [told.event === "merged" ? " into " : told.event === "split" ? " from " : " – ", link(told.other, told.other_name)];
+  const link = (label, title) => el("button", { type: "button", class: "link", onclick: () => open(label) }, title);
+  const other = told.other === null || told.other === undefined ? null : [told.event === "merged" ? " into " : told.event === "split" ? " from " : " – ", link(told.other, told.other_title)];
   const time = el("time", {}, told.time === null ? `no. ${count(told.seq)}` : when(told.time));
-  const size = told.size > 1 ? el("span", { class: "faint" }, `${count(told.size)} records`) : null;
-  const name = told.cluster === of ? null : link(told.cluster, told.name);
-  return el("li", { class: told.event }, el("span", { class: "kind" }, KINDS[told.event] || told.event), el("span", { class: "what" }, name, other, " ", size), time);
+  const size = told.records > 1 ? el("span", { class: "faint" }, `${count(told.records)} records`) : null;
+  const title = told.label === of ? null : link(told.label, told.title);
+  return el("li", { class: told.event }, el("span", { class: "kind" }, KINDS[told.event] || told.event), el("span", { class: "what" }, title, other, " ", size), time);
 }
 
 export class Events {

@@ -2,7 +2,7 @@
 
 import { $, el, fill } from "./dom.js";
 import { post } from "./api.js";
-import { colour, swatch } from "./colours.js";
+import { colour, slotOf, swatch } from "./colours.js";
 import { percent } from "./format.js";
 
 export function scoring(open) {
@@ -16,7 +16,7 @@ export function scoring(open) {
     if (!text.value.trim()) { fill($("scored")); return; }
     form.classList.add("busy");
     try {
-      show(await post("api/score", { text: text.value }), open);
+      show(await post("v1/where", { text: text.value }), open);
     } catch (error) {
       fill($("scored"), el("p", { class: "faint" }, error.message));
     }
@@ -29,8 +29,9 @@ function show(told, open) {
   fill($("scored"), el("ol", { class: "candidates" }, told.candidates.map((c) => {
     const bar = el("span", { class: "bar" });
     bar.style.width = `${Math.max(0.5, 100 * c.probability)}%`;
-    if (c.slot !== null) bar.style.background = colour(c.slot);
-    const name = c.label === null ? el("span", { class: "name" }, "a new cluster") : el("button", { type: "button", class: "link name", onclick: () => open(c.label) }, el("span", { class: swatch(c.slot) }), c.title);
+    const slot = slotOf(c.label);
+    if (slot !== null) bar.style.background = colour(slot);
+    const name = c.label === null ? el("span", { class: "name" }, "a new cluster") : el("button", { type: "button", class: "link name", onclick: () => open(c.label) }, el("span", { class: swatch(slot) }), c.title ?? `number ${c.label}`);
     const words = c.words.length ? el("p", { class: "because" }, "for it: ", c.words.map(([w, nats], i) => [i ? ", " : "", el("b", { title: `${nats} nats` }, w)])) : null;
     return el("li", {}, el("div", { class: "row" }, name, el("span", { class: "sure" }, percent(c.probability))), el("span", { class: "track" }, bar), words);
   })));

@@ -2,7 +2,7 @@
 
 import { $, el, fill, say } from "./dom.js";
 import { get } from "./api.js";
-import { swatch } from "./colours.js";
+import { looks, slotOf, swatch } from "./colours.js";
 import { age, count, full } from "./format.js";
 
 const COLUMNS = [
@@ -10,17 +10,20 @@ const COLUMNS = [
   ["size", "Records", "number", "descending", "how many records it has"],
   ["now", "Now", "number", "descending", "records in the latest stretch of the stream's own time"],
   ["trend", "Trend", "number", "descending", "how many more that is than in the stretch before"],
-  ["age", "Life", "number wide-only", "ascending", "from its first record to its last"],
+  ["age", "Life", "number wide-only", "ascending", "from its first record to its last; sorted by when it began"],
   ["level", "Level", "wide-only lines-only", null, "of most of its lines"],
-  ["novelty", "Novelty", "number wide-only", "descending", "surprise by word of its latest records, in nats"],
+  ["novelty", "Novelty", "number wide-only", null, "surprise by word of its latest records, in nats"],
 ];
+const SORTS = { name: "title", trend: "growing", age: "new" }; // as questions have them
 const STEP = 25;
+const MOST = 500;
 
 export class Table {
   constructor(open) {
     this.open = open;
     this.sort = "trend";
     this.order = "descending";
+    this.reverse = false; // the other way round than this order is
     this.most = STEP;
     this.rows = new Map();
     this.known = null;
@@ -29,13 +32,14 @@ export class Table {
     this.mark();
     let timer = 0;
     $("search").addEventListener("input", () => { clearTimeout(timer); timer = setTimeout(() => { this.most = STEP; if (this.other && this.other.level !== "live") this.other.load(); else this.load(); }, 150); });
-    $("more").addEventListener("click", () => { this.most = Math.min(500, this.most + 2 * STEP); this.load(); });
+    $("more").addEventListener("click", () => { this.most = Math.min(MOST, this.most + 2 * STEP); this.load(); });
   }
 
   sortBy(key) {
     const first = COLUMNS.find((c) => c[0] === key)[3];
     const other = { ascending: "descending", descending: "ascending" };
     this.order = this.sort === key ? other[this.order] : first;
+    this.reverse = this.order !== first;
     this.sort = key;
     this.mark();
     this.load();
@@ -50,38 +54,41 @@ export class Table {
 
   async load() {
     const search = $("search").value.trim();
-    const asked = new URLSearchParams({ search, sort: this.sort, order: this.order, limit: this.most });
+    const asked = new URLSearchParams({ search, sort: SORTS[this.sort] || this.sort, reverse: this.reverse, least: 1, limit: this.most });
     const number = (this.number = (this.number || 0) + 1);
     let told;
+    let shown = {};
     try {
-      told = await get(`api/clusters?${asked}`);
+      told = await get(`v1/stories?${asked}`);
+      if (told.stories.length) ({ shown } = await get(`api/shown?labels=${told.stories.map((row) => row.label).join()}`));
     } catch {
       return;
     }
+    looks(Object.entries(shown).map(([label, own]) => [label, own.slot]));
     if (number !== this.number || (this.other && this.other.level !== "live")) return;
-    say($("found"), search ? `${count(told.found)} of ${count(told.live)}` : count(told.live));
-    $("more").hidden = told.found <= told.clusters.length;
-    this.show(told.clusters, search);
+    say($("found"), search ? `${count(told.total)} of ${count(Math.max(this.live || 0, told.total))}` : count(told.total));
+    $("more").hidden = told.next === null || this.most >= MOST;
+    this.show(told.stories.map((row) => ({ ...row, ...shown[row.label] })), search);
   }
 
-  show(clusters, search) {
-    const wanted = new Set(clusters.map((row) => row.cluster));
+  show(stories, search) {
+    const wanted = new Set(stories.map((row) => row.label));
     for (const [label, tr] of this.rows) if (!wanted.has(label)) { tr.remove(); this.rows.delete(label); }
     const youngest = this.known;
-    $("table").classList.toggle("levels", clusters.some((row) => row.level));
-    this.largest = Math.max(1, ...clusters.map((row) => row.size));
-    clusters.forEach((row, i) => {
-      let tr = this.rows.get(row.cluster);
+    $("table").classList.toggle("levels", stories.some((row) => row.level));
+    this.largest = Math.max(1, ...stories.map((row) => row.records));
+    stories.forEach((row, i) => {
+      let tr = this.rows.get(row.label);
       if (!tr) {
         tr = this.made(row);
-        if (youngest !== null && row.cluster > youngest) tr.classList.add("new");
-        this.rows.set(row.cluster, tr);
+        if (youngest !== null && row.label > youngest) tr.classList.add("new");
+        this.rows.set(row.label, tr);
       }
       if (this.body.rows[i] !== tr) this.body.insertBefore(tr, this.body.rows[i] || null);
       this.update(tr, row);
     });
-    this.known = Math.max(this.known ?? -1, ...clusters.map((row) => row.cluster));
-    if (!clusters.length) {
+    this.known = Math.max(this.known ?? -1, ...stories.map((row) => row.label));
+    if (!stories.length) {
       if (!this.nothing) this.nothing = el("tr", {}, el("td", { colspan: COLUMNS.length, class: "nothing" }));
       say(this.nothing.cells[0], search ? "No live cluster has these words." : "No clusters yet.");
       this.body.append(this.nothing);
@@ -98,8 +105,8 @@ export class Table {
   // names change as clusters grow: the table says what the graph says
   name(bands) {
     for (const band of bands) {
-      const tr = this.rows.get(band.cluster);
-      if (tr) say(tr.querySelector(".open"), band.name);
+      const tr = this.rows.get(band.label);
+      if (tr) say(tr.querySelector(".open"), band.title);
     }
   }
 
@@ -109,34 +116,34 @@ export class Table {
   }
 
   made(row) {
-    const open = el("button", { type: "button", class: "open", onclick: () => this.open(row.cluster) });
+    const open = el("button", { type: "button", class: "open", onclick: () => this.open(row.label) });
     const cells = [
       el("th", { scope: "row", class: "what" }, el("div", { class: "mark" }, el("span", { class: "swatch none" }), el("div", {}, open, el("span", { class: "words" }), el("span", { class: "said" })))),
       ...COLUMNS.slice(1).map((c) => el("td", { class: c[2] })),
     ];
-    return el("tr", { "data-cluster": row.cluster }, cells);
+    return el("tr", { "data-cluster": row.label }, cells);
   }
 
   update(tr, row) {
     const [what, size, now, trend, life, level, novelty] = tr.cells;
-    const mark = swatch(row.slot);
+    const mark = swatch(slotOf(row.label));
     const [square, texts] = what.firstChild.children;
     if (square.className !== mark) square.className = mark;
     const [open, words, said] = texts.children;
-    say(open, row.name);
-    say(words, row.template ? "" : row.words.slice(3, 8).map((w) => w[0]).join(" "));
-    say(said, row.samples.length ? row.samples[row.samples.length - 1] : "");
+    say(open, row.title);
+    say(words, row.template ? "" : row.keywords.slice(0, 5).join(" "));
+    say(said, row.samples?.at(-1) || "");
     const bar = size.querySelector(".bar") || size.appendChild(el("span", { class: "bar" }));
     if (!size.firstChild.data) size.prepend(" ");
-    if (size.firstChild.data !== count(row.size)) size.firstChild.data = count(row.size);
-    bar.style.width = `${Math.max(2, (100 * row.size) / this.largest).toFixed(1)}%`;
+    if (size.firstChild.data !== count(row.records)) size.firstChild.data = count(row.records);
+    bar.style.width = `${Math.max(2, (100 * row.records) / this.largest).toFixed(1)}%`;
     say(level, row.level || "");
     say(now, row.now ? count(row.now) : "–");
     const more = row.now - row.before;
     say(trend, more > 0 ? `▲ ${count(more)}` : more < 0 ? `▼ ${count(-more)}` : row.now ? "=" : "–");
     trend.dataset.way = Math.sign(more);
     say(life, age(row));
-    if (row.first_time !== null) life.title = `${full(row.first_time)} to ${full(row.last_time)}`;
-    say(novelty, row.novelty === null ? "–" : row.novelty.toFixed(1));
+    if (row.began_time !== null) life.title = `${full(row.began_time)} to ${full(row.last_time)}`;
+    say(novelty, row.novelty?.toFixed(1) ?? "–");
   }
 }
