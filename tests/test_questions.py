@@ -257,6 +257,22 @@ def test_themes_are_as_many_as_were_asked_for_and_sum_up_their_stories(known: Kn
                 assert theme.title == max(own, key=lambda story: story.records).title
 
 
+def test_changes_count_what_came_before_and_after(known: Known) -> None:
+    since = iso(NEWEST - 7200.0)
+    for source, stories in known.sources:
+        found = source.answer(ListChanges(since=since, all=True, limit=1000))
+        assert {each.label for each in found.changes} == {story.label for story in stories if not story.ended}
+        assert {each.kind for each in found.changes} >= {"new", "surged"}
+        for change in found.changes:
+            times = [record["time"] for record in known.records[change.label]]
+            before = sum(found.begin_time <= time < found.until_time for time in times)
+            after = sum(found.since_time <= time <= found.end_time for time in times)
+            counts = (0, len(times)) if change.kind == "new" else (before, after)
+            assert (change.before, change.after) == counts
+        listed = source.answer(ListChanges(since=since, limit=1)).total
+        assert listed == sum(each.listed for each in found.changes) < found.total == len(found.changes)
+
+
 def by_http(served: Served, question: Asked) -> Any:
     kind = KIND_OF[type(question)]
     given = {k: v for k, v in msgspec.to_builtins(question).items() if v is not None}
