@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections import Counter
+from datetime import UTC, datetime
 from typing import Any
 
 import duckdb
@@ -87,6 +88,21 @@ def test_an_index_of_pandas_stays() -> None:
     assert found.frame.index.equals(frame.index)
     assert found["label"].tolist() == streamdp.cluster(frame.reset_index(), "text")["label"].tolist()
     assert list(frame.columns) == ["text", "time"]  # what was given is as it was
+
+
+@pytest.mark.parametrize("kind", ["pandas", "polars"])
+@pytest.mark.parametrize("missing", [(0,), (0, 1, 5), (3,), (5,), range(6)])
+def test_rows_without_a_time_are_placed_and_the_others_keep_theirs(kind: str, missing: Any) -> None:
+    texts = ["storm over the coast", "coast storm", "tax vote", "vote on taxes", "storm coast", "late vote"]
+    days = [datetime(2026, 1, day, tzinfo=UTC) for day in (3, 1, 2, 4, 6, 5)]  # in no order
+    when = [None if row in missing else day for row, day in enumerate(days)]
+    found = streamdp.cluster(KINDS[kind]({"text": texts, "when": when}), "text", time_field="when")
+    assert (as_pandas(found.frame)["label"] >= 0).all()
+    timed = [day for day in when if day]
+    times = as_pandas(found.stories)
+    for side, extreme in (("began", min), ("last", max)):
+        said = sorted(datetime.fromisoformat(each) for each in times[side].dropna())
+        assert (extreme(said) if said else None) == (extreme(timed) if timed else None)
 
 
 def test_what_cannot_be_clustered_has_no_label() -> None:

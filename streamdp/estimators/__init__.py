@@ -34,8 +34,9 @@ def cluster(
     """A data frame with the cluster of each row; or, of any records, assignments as they come.
 
     With ``columns`` the result is a :class:`~streamdp.Clustering`: the frame with labels, its stories, and
-    what speaks for two rows being together. Rows are taken in the order of their times where all have one (in
-    the column that ``time_field`` names, by default ``time``); the frame keeps its order.
+    what speaks for two rows being together. Rows are taken in the order of their times (in the column that
+    ``time_field`` names, by default ``time``), one without behind the row
+    before it; the frame keeps its order.
 
     Without it, records are consumed one at a time, and revisions of earlier assignments come among the
     others; at the end comes what was held back. ValueError at a record that is refused. An

@@ -72,10 +72,17 @@ class Clustering:
         self.frame: Any = self._table.with_columns(*self._columns()).to_native()
 
     def _run(self) -> Iterator[Answers]:
-        """Cluster the records, by time where all have one."""
-        records, times = self._records, [getattr(each, "time", None) for each in self._records]
-        if records and None not in times:
-            records = [records[i] for i in np.argsort(np.array(times, float), kind="stable").tolist()]
+        """Cluster the records by time; one without a time comes behind the row before it that has one.
+
+        The first rows, if they have none, come behind the first that has: a stream whose first record has no
+        time would take none of the others'.
+        """
+        records = self._records
+        times = np.array([getattr(each, "time", None) for each in records], float)
+        missing = np.isnan(times)
+        if not missing.all():
+            known = np.maximum.accumulate(np.where(missing, np.argmin(missing), np.arange(len(times))))
+            records = [records[row] for row in np.lexsort((missing, times[known])).tolist()]
         yield self._engine.advance(records)
         yield self._engine.finish()
 
