@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import random
+import re
+import sqlite3
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
@@ -118,10 +121,62 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     errors = [(after[i][0], f"pool {draw.randrange(9)} exhausted: giving up") for i in range(0, 125, 5)]
     for name, own in (("old", before), ("new", after), ("bad", sorted(after + errors)), ("all", lines)):
         (folder / f"{name}.log").write_bytes(written(own))
-    for name in ("old", "bad", "all"):
-        succeed(folder, "consume", f"{name}.log", "--state", name, "--output", f"{name}.jsonl")
+    (folder / "both.log").write_bytes(written([*before, *sorted(after + errors)]))
+    for name in ("old", "bad", "all", "both"):
+        files = "--output", f"{name}.jsonl", "--store", f"{name}.db"
+        succeed(folder, "consume", f"{name}.log", "--state", name, *files)
     succeed(folder, "diff", "all", "--mark", "deploy", "--time", "2026-01-05T10:30:00")
     return folder
+
+
+def found_in(folder: Path, path: str, baseline: str) -> tuple[int, int, list[tuple[str, int, int, str]]]:
+    """How many lines are judged by how many, and what has changed."""
+    found = json.loads(call(folder, "gate", path, "--baseline", baseline, "--json").stdout)
+    changes = [(each["kind"], each["before"], each["after"], each["title"]) for each in found["changes"]]
+    return found["records"], found["baseline_records"], changes
+
+
+def test_a_log_a_state_and_a_store_are_judged_alike(folder: Path) -> None:
+    lines = {name: (folder / f"{name}.log").read_bytes().count(b"\n") for name in ("old", "bad", "new")}
+    new = ("new", 0, 25, "pool <num> exhausted: giving up")
+    expected = lines["bad"], lines["old"], [new]
+    assert found_in(folder, "bad.log", "old") == expected
+    for baseline in ("old", "old.db"):
+        for path in ("both", "both.db"):  # which began as the baseline
+            assert found_in(folder, path, baseline) == expected, (path, baseline)
+        assert found_in(folder, "bad.db", baseline) == found_in(folder, "bad", "old")
+    assert found_in(folder, "all.db", "old") == (lines["new"], lines["old"], [])
+    done = call(folder, "gate", "all.db", "--baseline", "all")
+    assert (done.returncode, done.stderr.count(b"nothing has come since")) == (Exit.NO_INPUT, 1)
+
+
+def test_a_store_calls_a_template_as_it_reads_now(tmp_path: Path) -> None:
+    draw, people = random.Random(4), ("anna", "bert", "carla", "dmitri", "eve")
+    lines = [(float(i), f"order {i} of user {draw.choice(people)} accepted") for i in range(300)]
+    lines += [(300.0 + i, f"order {i} of user {draw.choice(people)} taken back") for i in range(20)]
+    for name, first in (("one", 0), ("two", 3)):
+        (tmp_path / f"{name}.log").write_bytes(written(lines[first:]))
+        files = "--output", f"{name}.jsonl", "--store", f"{name}.db"
+        succeed(tmp_path, "consume", f"{name}.log", "--state", name, *files)
+    told = succeed(tmp_path, "stories", "one", "--json").splitlines()
+    titles = {json.loads(line)["title"] for line in told}
+    with contextlib.closing(sqlite3.connect(tmp_path / "one.db")) as store:
+        found = {title for (title,) in store.execute("SELECT title FROM stories WHERE ended IS NULL")}
+    assert found == titles
+    assert {title for title in titles if "<word>" in title} == titles
+    assert found_in(tmp_path, "two.db", "one") == (317, 320, [])
+
+
+def test_a_template_that_is_gone_has_its_own_line(folder: Path) -> None:
+    draw, lines = random.Random(6), generated(5, 100)
+    beats = sorted(lines + [(time + 0.1, f"heart {draw.randrange(9)} beats") for time, _ in lines[::5]])
+    for name, own in (("beats", beats), ("still", [line for line in generated(5, 120) if line[0] > 6000])):
+        (folder / f"{name}.log").write_bytes(written(own))
+        succeed(folder, "consume", f"{name}.log", "--state", name, "--output", f"{name}.jsonl")
+    done = call(folder, "gate", "still", "--baseline", "beats", "--json")
+    (gone,) = (each for each in json.loads(done.stdout)["changes"] if each["kind"] == "gone")
+    assert gone["title"] == "heart <num> beats"
+    assert re.search(r"heart \d beats$", gone["line"])
 
 
 def test_what_could_not_fail_is_refused(folder: Path) -> None:
@@ -187,3 +242,7 @@ def test_what_cannot_be_judged_is_said_in_a_line(folder: Path) -> None:
     (folder / "texts.jsonl").write_bytes(b'{"text":"storm over the coast"}\n' * 3)
     succeed(folder, "consume", "texts.jsonl", "--state", "texts", "--output", "texts.out.jsonl")
     assert "is for logs" in refused(Exit.USAGE, "new.log", "--baseline", "texts")
+    message = refused(Exit.USAGE, "bad", "--baseline", "texts")
+    assert "templates cannot be compared with stories" in message
+    found, message = fail(folder, "diff", "texts", "--since-state", "old")
+    assert (found, "stories cannot be compared with templates" in message) == (Exit.USAGE, True)

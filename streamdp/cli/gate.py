@@ -13,8 +13,8 @@ from streamdp.answers.listing import counted, printable
 from streamdp.errors import ConfigError, Exit
 from streamdp.records import Record, Reject
 from streamdp.records.stored import store_version
-from streamdp.reports.diff import Halves, halves_of, halves_since, told_at
-from streamdp.reports.gate import Verdict, of_records, verdict
+from streamdp.reports.diff import Halves, halves_since, told_at
+from streamdp.reports.gate import Verdict, of_records, of_states, verdict
 from streamdp.reports.marks import since_of
 from streamdp.reports.source import is_state, open_state
 from streamdp.run.messages import say
@@ -49,7 +49,7 @@ def _compared(path: str, baseline: str) -> Halves:
     if path != "-" and (store_version(path) or is_state(path)):
         told = told_at(path)
         if Path(baseline).exists():
-            return halves_of(told, told_at(baseline))
+            return of_states(told, told_at(baseline))
         return halves_since(told, since_of(path, baseline, lambda: told.stories.clock, "--baseline"))
     if not Path(baseline).exists() or not is_state(baseline):
         raise ConfigError(

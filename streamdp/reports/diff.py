@@ -93,11 +93,17 @@ class Diff(NamedTuple):
 
 
 class Told(NamedTuple):
-    """A stream: its stories, counts of their records, and the stories that ended."""
+    """A stream: its stories, counts of their records, the stories that ended, and templates by label."""
 
     stories: Stories
     past: Past
     ended: Stories
+    templates: Mapping[int, str]
+
+    @property
+    def united(self) -> dict[int, int]:
+        """The labels of stories that have become part of others, with theirs."""
+        return {other: story.label for story in self.stories for other in story.merged_with}
 
 
 class Halves(NamedTuple):
@@ -129,14 +135,15 @@ def clock_at(path: str | Path) -> Clock:
 def told_of_store(store: StoreStories) -> Told:
     """What a store knows of its past. Raises StoriesError where it holds no records."""
     found = store.stories()
-    return Told(found, _of_records(*store.placed(), found), store.stories(closed=True))
+    return Told(found, _of_records(*store.placed(), found), store.stories(closed=True), store.templates())
 
 
 def told_of(engine: Engine) -> Told:
     """What an engine knows of its past. Raises StoriesError where it has seen no records."""
     found = engine.stories(records=False)
     past = engine.past() or _of_records(*engine.lately(), found)
-    return Told(found, past, engine.stories(closed=True, records=False))
+    templates = {each.cluster: each.template for each in engine.clusters() if isinstance(each.template, str)}
+    return Told(found, past, engine.stories(closed=True, records=False), templates)
 
 
 def _of_records(labels: np.ndarray, times: np.ndarray | None, stories: Stories) -> Past:
@@ -200,7 +207,8 @@ def since_state(state: str | Path, other: str | Path) -> Diff:
 
 
 def halves_of(told: Told, old: Told) -> Halves:
-    """Another stream, or an earlier moment of this one, before what this one is."""
+    """Another stream, or an earlier moment of this one, before what this one is. Raises StoriesError."""
+    need_like(told, old)
     longest = max(told.past.length, old.past.length)
     past, was = _by(told.past, longest), _by(old.past, longest)
     starts = (past.first + np.arange(past.counts.shape[1])) * past.length
@@ -208,11 +216,15 @@ def halves_of(told: Told, old: Told) -> Halves:
     later = starts >= end - was.length
     if not later.any() or past.dated != was.dated:
         later = np.ones(len(starts), bool)
-    titles = {story.title: story.label for story in told.stories}
+    names = {_name_of(story, told): story.label for story in reversed(list(told.stories))}
     same = {_first_of(story): story.label for story in told.stories if not story.template}
+    if is_later(told, old):
+        live = {story.label for story in told.stories}
+        labels_now = {story.label: now_of(story.label, told.united) for story in old.stories}
+        same = {_first_of(s): labels_now[s.label] for s in old.stories if labels_now[s.label] in live}
     numbers, gone = dict[int, int](), dict[int, Story]()
     for story in old.stories:
-        number = same.get(_first_of(story), titles.get(story.title, -1 - len(gone)))
+        number = same.get(_first_of(story), names.get(_name_of(story, old), -1 - len(gone)))
         numbers[story.label] = number
         if number < 0:
             gone[number] = story
@@ -223,12 +235,52 @@ def halves_of(told: Told, old: Told) -> Halves:
     labels = np.unique([number for number, _ in counted] + past.labels.tolist()).astype(np.int64)
     counts = np.zeros((len(labels), before + np.count_nonzero(later)))
     for number, row in counted:
-        counts[np.searchsorted(labels, number), :before] = row
+        counts[np.searchsorted(labels, number), :before] += row
     counts[np.searchsorted(labels, past.labels), before:] = past.counts[:, later]
     after = np.arange(counts.shape[1]) >= before
-    joined = msgspec.structs.replace(past, labels=labels, counts=counts, bins={})
+    around = past.around | {n: was.around[s.label] for n, s in gone.items() if s.label in was.around}
+    joined = msgspec.structs.replace(past, labels=labels, counts=counts, bins={}, around=around)
     bounds = was.first * was.length, end, starts[later][0], starts[-1] + past.length
     return Halves(told._replace(past=joined), after, bounds, gone, born)
+
+
+def need_like(told: Told, old: Told) -> None:
+    """Raise StoriesError for streams of different kinds."""
+    kinds = told.stories.kind, old.stories.kind
+    if kinds[0] != kinds[1] and ("lines" in kinds or None not in kinds):
+        raise StoriesError(
+            f"{told.stories.nouns} cannot be compared with {old.stories.nouns}: other records",
+            Exit.USAGE,
+        )
+
+
+def is_later(told: Told, old: Told) -> bool:
+    """Whether the one stream is the other, of which it is a later moment, or the same."""
+    if told.stories.records < old.stories.records or told.past.dated != old.past.dated:
+        return False
+    now = {story.label: story for story in told.stories}
+    both = [(story, now[story.label]) for story in old.stories if story.label in now]
+    if told.past.dated:
+        return 2 * sum(_first_of(was) == _first_of(own) for was, own in both) > len(old.stories)
+    # numbers of first records are alike in other logs too
+    return 2 * len(both) > len(old.stories) and all(
+        was.first_seq == own.first_seq and was.records <= own.records and was.samples[:1] == own.samples[:1]
+        for was, own in both
+    )
+
+
+def now_of(label: int, united: Mapping[int, int]) -> int:
+    """The label that a story has, of those that have become one."""
+    seen = set[int]()
+    while label in united and label not in seen:
+        seen.add(label)
+        label = united[label]
+    return label
+
+
+def _name_of(story: Story, told: Told) -> str:
+    """What a story is called in every stream like it: a template as it reads now."""
+    return told.templates.get(story.label, story.title)
 
 
 def _first_of(story: Story) -> tuple[int, int, float | None]:
@@ -263,12 +315,14 @@ def _compared(halves: Halves) -> Diff:
             elif k1 == 0:
                 kind = "gone" if label in gone else "silent"
             surprise = -float(tails[row]) - math.log(kinds)
-            changes.append(change_of(stories[label], past, kind, (k0, k1), surprise))
+            changes.append(change_of(stories[label], label, past, kind, (k0, k1), surprise))
     for label, at, logs in holes:
         if label in stories:
             surprise = -float(logs.min()) - math.log(values)
             changes.append(_of_hole(stories[label], past, at, logs, after, surprise))
-    changes += [change_of(story, past, "new", (0, story.records), 0.0) for story in unseen.values()]
+    changes += [
+        change_of(story, story.label, past, "new", (0, story.records), 0.0) for story in unseen.values()
+    ]
     changes.sort(key=lambda each: (-each.news, -each.surprise, each.label, each.hole or ""))
     return Diff(changes, *bounds, past.dated, told.stories.nouns)
 
@@ -282,10 +336,12 @@ def _holes(past: Past, after: np.ndarray) -> Iterator[tuple[int, int, np.ndarray
                 yield label, at, of_values(each.counts, after)
 
 
-def change_of(story: Story, past: Past, kind: Kind, counts: tuple[int, int], surprise: float) -> Change:
-    """A change of how often a story came, before and after."""
+def change_of(
+    story: Story, key: int, past: Past, kind: Kind, counts: tuple[int, int], surprise: float
+) -> Change:
+    """A change of how often a story came, before and after; ``key`` is its label in the past."""
     before, after = counts
-    around = past.around.get(story.label)
+    around = past.around.get(key)
     return Change(
         kind=kind,
         label=story.label,
@@ -298,7 +354,7 @@ def change_of(story: Story, past: Past, kind: Kind, counts: tuple[int, int], sur
         line=around.line if around else (story.samples[0] if story.samples else ""),
         line_before=around.before if around else "",
         line_after=around.after if around else "",
-        levels=_levels(past, story.label),
+        levels=_levels(past, key),
     )
 
 
@@ -321,6 +377,6 @@ def _of_hole(
     ]
     nth = sum(other.place <= hole.place for other in past.holes[story.label])
     called = "level" if hole.place == LEVEL else f"{hole.kind} (hole {nth})"
-    change = change_of(story, past, "changed", (int(k0.sum()), int(k1.sum())), surprise)
+    change = change_of(story, story.label, past, "changed", (int(k0.sum()), int(k1.sum())), surprise)
     none = {"line": "", "line_before": "", "line_after": ""}
     return msgspec.structs.replace(change, **none, hole=called, values=shares)

@@ -13,7 +13,18 @@ from streamdp.answers.listing import counted
 from streamdp.engine import Engine
 from streamdp.errors import Exit
 from streamdp.records import Answers, Record, Reject
-from streamdp.reports.diff import Change, Halves, Kind, Told, change_of, told_of
+from streamdp.reports.diff import (
+    Change,
+    Halves,
+    Kind,
+    Told,
+    change_of,
+    halves_of,
+    is_later,
+    need_like,
+    now_of,
+    told_of,
+)
 from streamdp.story.answers import StoriesError
 from streamdp.story.stretches import Departures, chances
 
@@ -57,7 +68,7 @@ def verdict(halves: Halves, rate: float = RATE) -> Verdict:
         kind = min(kinds, key=lambda each: kinds[each])
         if label in stories and kinds[kind] <= least:
             counts = int(before[row]), int(own[row])
-            changes.append(change_of(stories[label], past, kind, counts, -math.log(kinds[kind])))
+            changes.append(change_of(stories[label], label, past, kind, counts, -math.log(kinds[kind])))
     changes.sort(key=lambda each: (-each.surprise, -each.after, each.label))
     if not changes:
         _need_enough(past.counts[:, ~after], int(own.sum()), least)
@@ -112,14 +123,33 @@ def of_records(engine: Engine, batches: Iterable[Iterable[Record | Reject]]) -> 
     for answers in _taken(engine, batches, time):
         refused += answers.rejects
         united |= {each.cluster: each.other for each in answers.events if each.other is not None}
-    told, past = told_of(engine), old.past
+    told = told_of(engine)
     if told.stories.records == old.stories.records:
         raise StoriesError("no records that could be read", Exit.NO_INPUT)
-    before = Counter[int]()
+    return _since(told, old, united), refused
+
+
+def of_states(told: Told, old: Told) -> Halves:
+    """What a stream is after another; after an earlier moment of itself, what has come since.
+
+    Raises StoriesError for streams of different kinds, and where nothing has come.
+    """
+    _need_records(old.past.counts, "baseline")
+    need_like(told, old)
+    if not is_later(told, old):
+        return halves_of(told, old)
+    if told.stories.records == old.stories.records:
+        raise StoriesError("both hold the same records: nothing has come since", Exit.NO_INPUT)
+    return _since(told, old, told.united)
+
+
+def _since(told: Told, old: Told, united: Mapping[int, int]) -> Halves:
+    """What has come of a stream since an earlier moment of it."""
+    before, past = Counter[int](), old.past
     for story in old.stories:
-        before[_now(story.label, united)] += story.records
+        before[now_of(story.label, united)] += story.records
     own = {story.label: max(story.records - before[story.label], 0) for story in told.stories}
-    then = [_now(label, united) for label in past.labels.tolist()]
+    then = [now_of(label, united) for label in past.labels.tolist()]
     labels = np.unique([*then, *before, *own])
     counts = np.zeros((len(labels), past.counts.shape[1] + 1))
     np.add.at(counts[:, :-1], np.searchsorted(labels, then), past.counts)
@@ -129,7 +159,7 @@ def of_records(engine: Engine, batches: Iterable[Iterable[Record | Reject]]) -> 
     born = {story.label: story for story in undated if story.label not in before}
     after = np.arange(counts.shape[1]) == past.counts.shape[1]
     bounds = 0.0, float(old.stories.records), float(old.stories.records), float(told.stories.records)
-    return Halves(told._replace(past=joined), after, bounds, {}, born), refused
+    return Halves(told._replace(past=joined), after, bounds, {}, born)
 
 
 def _need_a_log(told: Told) -> None:
@@ -149,10 +179,3 @@ def _taken(
             ]
         )
     yield engine.flush()
-
-
-def _now(label: int, united: Mapping[int, int]) -> int:
-    """The label that a template has, of those that have become one."""
-    while label in united:
-        label = united[label]
-    return label

@@ -239,6 +239,12 @@ class StoreStories:
             times = np.array([time for _, time in rows], float)
             return np.array([label for label, _ in rows], np.int64), None if np.isnan(times).any() else times
 
+    def templates(self) -> dict[int, str]:
+        """The template of each story of lines, as its latest record has it."""
+        query = "SELECT label, template, max(seq) FROM records WHERE template IS NOT NULL GROUP BY label"
+        with self._sound():
+            return {label: template for label, template, _ in self._store.execute(query)}
+
     def search(self, words: Sequence[str]) -> set[int]:
         """The stories of which some record holds all words."""
         with self._sound():

@@ -353,6 +353,7 @@ class StoreSink:
             self._tables.tell(event, number)
         for table, row in self._further:
             self._tables.put(table, row)
+        self._tables.retitle(self._rows, self._revisions)
         run("UPDATE stories SET keywords = ? WHERE label = ?", [(w, k) for k, w in self._keywords.items()])
         counted = (self._lines, "lines"), (self._happened, "events")
         run("UPDATE meta SET value = max(value, ?) WHERE name = ?", counted)

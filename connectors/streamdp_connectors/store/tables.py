@@ -108,6 +108,17 @@ class Tables:
         run(f"{_INTO_STORIES} VALUES (?, ?, ?, ?, ?, ?) {_JOINED}", moved)
         run("UPDATE stories SET size = size - 1 WHERE label = ?", left)
 
+    def retitle(self, rows: Sequence[Row], revisions: Sequence[Revision]) -> None:
+        """Call stories by the templates of their latest records, but those that somebody has named."""
+        titles = {row[6]: row[11] for row in rows if row[11]}
+        titles |= {each[2]: each[4] for each in revisions if each[4]}
+        self._store.executemany(
+            "UPDATE stories SET title = ? WHERE label = ? AND title IS NOT ? "
+            "AND label NOT IN (SELECT value FROM corrections, json_each(stories) WHERE what = 'rename' "
+            "AND refused IS NULL AND number NOT IN (SELECT coalesce(undone, -1) FROM corrections))",
+            [(title, label, title) for label, title in titles.items()],
+        )
+
     def _revise(self, revisions: Sequence[Revision], counts: dict[int, list[Any]]) -> list[tuple[int]]:
         """Apply revisions and count records into other stories; returns the labels that they leave."""
         left = []
