@@ -81,7 +81,7 @@ def test_corrections_over_http(live: Live) -> None:
     assert live.send({"what": "keep-apart", "stories": [b, c]})[0] == 200
     status, why = live.send({"what": "merge", "stories": [b, c]})
     assert status == 409
-    assert b"correction 3 contradicts it" in why
+    assert b"correction 3 of program contradicts it" in why
     assert live.send({"what": "mute", "stories": [d]})[0] == 200
     wait_for(lambda: d not in live.largest(500))
     titles = {row["label"]: row["title"] for row in get(f"{live.url}v1/stories?limit=500")["stories"]}
@@ -192,6 +192,29 @@ def test_a_state_that_nobody_runs_is_corrected(learned: Path, tmp_path: Path) ->
     process.wait(120)
     stories = {story["label"] for story in parsed(succeed(tmp_path, "stories", "state", "--json"))}
     assert len({a, b} & stories) == 1
+
+
+def test_a_page_that_stays_after_the_end_corrects_the_state(tmp_path: Path) -> None:
+    write_headlines(tmp_path / "in.jsonl", 500)
+    page = run(tmp_path, "--page", "0", "--page-corrections", "--page-linger")
+    wait_for(lambda: get(f"{page.url}api/status").get("state") == "ended")
+    assert get(f"{page.url}api/status")["corrects"]
+    a, b = page.largest(2)
+    status, made = page.send({"what": "merge", "stories": [a, b]})
+    assert (status, made["number"], made["who"]) == (200, 1, "program")
+    wait_for(lambda: len({a, b} & {*page.largest(500)}) == 1)
+    assert (page.records(), get(f"{page.url}api/status")["state"]) == (500, "ended")
+    status, made = page.send({"what": "undo", "undone": 1})
+    assert (status, made["number"]) == (200, 2)
+    assert page.send({"what": "rename", "stories": [a], "title": "By hand"})[0] == 200
+    page.end()
+    told = parsed(succeed(tmp_path, "stories", "state", "--json"))
+    assert "By hand" in {story["title"] for story in told}
+    with (tmp_path / "in.jsonl").open("a") as file:
+        file.write('{"text": "what a later run reads"}\n')
+    succeed(tmp_path, *RUN, **SETTINGS)
+    told = parsed(succeed(tmp_path, "stories", "state", "--json"))
+    assert "By hand" in {story["title"] for story in told}
 
 
 def test_without_a_state_nothing_is_corrected(learned: Path, tmp_path: Path) -> None:

@@ -139,7 +139,8 @@ def test_the_page_of_a_service_corrects_at_the_same_place(served: Served) -> Non
     noted = listed(served, f"?after={number - 1}")["corrections"]
     assert [(each["title"], each["who"], each["at"]) for each in noted] == [("The vote", "page", 280)]
     wait_for(lambda: served.ask("GET", "/api/status")[1]["in_force"][-1:] == [number])
-    assert correct(served, what="undo", undone=number)[0] == 200
+    status, made = correct(served, what="undo", undone=number)
+    assert (status, made["who"]) == (200, "program")
 
 
 def test_a_correction_that_cannot_be_is_refused_and_not_written(served: Served) -> None:

@@ -4,22 +4,19 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from streamdp.cli.stories import SECONDS
 from streamdp.engine import Engine
 from streamdp.errors import ConfigError, Exit
 from streamdp.reports.source import append_correction, open_state, opened
-from streamdp.run.observers import open_page
+from streamdp.run.observers import open_page, show_snapshot
 from streamdp.run.pace import EVERY
 from streamdp.settings.assemble import automatic
 from streamdp.settings.io_options import Serving
 from streamdp.settings.schema import Classes
 from streamdp.state.corrections import Correction
 from streamdp.state.snapshot import written_at
-
-if TYPE_CHECKING:
-    from streamdp.page.server import Page
 
 
 def serve_state(state: str, at: Serving, classes: Classes) -> None:
@@ -34,8 +31,7 @@ def serve_state(state: str, at: Serving, classes: Classes) -> None:
         nonlocal header, engine
         header, engine, _ = opened(state, classes)
         figures["written"] = header.written
-        page.view.restart()
-        _publish(page, engine, figures)
+        show_snapshot(page, engine, figures)
 
     def give(_: Engine, correction: Correction) -> Correction:
         made = append_correction(state, open_state(state, classes)[1], correction)
@@ -47,7 +43,7 @@ def serve_state(state: str, at: Serving, classes: Classes) -> None:
             raise ConfigError(f"{state}: corrections are kept in the folder of a state", Exit.USAGE)
         if at.page_corrections:
             page.view.give = give
-        _publish(page, engine, figures)
+        show_snapshot(page, engine, figures)
         looked = ticked = time.monotonic()
         while True:
             page.questions.answer(engine)
@@ -62,12 +58,3 @@ def serve_state(state: str, at: Serving, classes: Classes) -> None:
                 page.hub.publish(page.view.look(engine, now, figures))
     finally:
         page.close()
-
-
-def _publish(page: Page, engine: Engine, figures: dict[str, Any]) -> None:
-    page.view.begin(engine)
-    for _ in range(50):  # what a run describes over some time is described at once
-        tick = page.view.look(engine, time.monotonic(), figures)
-        if not page.view.table.behind:
-            break
-    page.hub.publish(tick)

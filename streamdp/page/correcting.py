@@ -41,7 +41,7 @@ class Correcting:
     async def given(self, sent: CorrectionRequest) -> CorrectionEntry:
         """One more: with its number, and where it was applied."""
         try:
-            correction = sent.correction()
+            correction = sent.correction("program")
         except ValueError as error:
             raise AskError(400, str(error)) from None
         allow(self._allowed, "corrections")

@@ -21,6 +21,7 @@ from streamdp.monitor.stages import Arrivals, Stages
 from streamdp.records import GAP, Answers
 from streamdp.records.answer_rows import answer_rows
 from streamdp.records.columns import Columns
+from streamdp.reports.source import append_correction, open_state, opened
 from streamdp.run.corrector import Corrector
 from streamdp.run.interrupt import Interrupt
 from streamdp.run.messages import say
@@ -31,6 +32,8 @@ from streamdp.safe_files import warn_of_readers
 from streamdp.settings import Settings
 from streamdp.settings.assemble import automatic
 from streamdp.settings.io_options import Outputs, Serving
+from streamdp.settings.schema import Classes
+from streamdp.state.corrections import Correction
 from streamdp.state.snapshot import StateFolder
 
 if TYPE_CHECKING:
@@ -310,6 +313,17 @@ def open_page(at: Serving, stream: str, chosen: Sequence[str], **how: Any) -> Pa
     return page
 
 
+def show_snapshot(page: Page, engine: Engine, figures: dict[str, Any]) -> None:
+    """Show an engine that learns nothing more, and nothing else."""
+    page.view.restart()
+    page.view.begin(engine)
+    for _ in range(50):  # what a run describes over some time is described at once
+        tick = page.view.look(engine, time.monotonic(), figures)
+        if not page.view.table.behind:
+            break
+    page.hub.publish(tick)
+
+
 class LivePage(RunObserver):
     """A page that shows the run."""
 
@@ -368,6 +382,19 @@ class LivePage(RunObserver):
         if not self._linger:
             return
         say(f"the input has ended; the page stays at {self.page.address} until Ctrl-C")
+        view, state, classes = self.page.view, self.page.view.state, Classes.of(engine.settings)
+
+        def give(_: Engine, correction: Correction) -> Correction:
+            """What the state gets, as the run is over: the page shows the state from then on."""
+            nonlocal engine
+            assert state is not None
+            made = append_correction(state, open_state(state, classes)[1], correction)
+            engine = opened(state, classes)[1]
+            show_snapshot(self.page, engine, {"state": "ended"})
+            return made
+
+        if view.give is not None:
+            view.give = give
         while not asked():
             self.page.questions.answer(engine)
             time.sleep(0.05)
