@@ -71,16 +71,13 @@ def test_stories_errors(tmp_path: Path) -> None:
     assert fail(tmp_path, "stories", "none")[0] == 66
     assert fail(tmp_path, "stories", ".")[0] == 66
     assert fail(tmp_path, "stories", "file")[0] == 65
-    for text in (
-        "no snapshot",
-        '{"text": "storm',
-        '{"text": "storm"}',
-        '{"event":"born","se',
-    ):  # no line ends
+    wrong = ("no snapshot", "storm, coast", '{"text": "storm', '{"text": "storm"}', '{"event":"born","se')
+    for text in (*wrong, "storm, coast\n"):
         (tmp_path / "file").write_text(text)
         assert fail(tmp_path, "stories", "file")[0] == 65
-    (tmp_path / "file").write_text('{"seq":0,"clus')  # which a run is about to write
-    assert succeed(tmp_path, "stories", "file", "--json") == b""
+    for text in ('{"seq":0,"clus', "seq,id,ti", "seq,cluster\n"):  # which a run is about to write
+        (tmp_path / "file").write_text(text)
+        assert succeed(tmp_path, "stories", "file", "--json") == b""
 
 
 def test_score(learned: Path) -> None:

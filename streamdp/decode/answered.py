@@ -108,11 +108,14 @@ def is_parquet(path: str | Path, error: Error) -> bool:
         return file.read(4) == b"PAR1"
 
 
-def table_rows(path: str | Path, error: Error) -> Iterator[tuple[int, dict[str, str]]]:
+def table_rows(
+    path: str | Path, error: Error, needed: tuple[str, ...] = ()
+) -> Iterator[tuple[int, dict[str, str]]]:
     """The rows of a table by column, each with the number of its first line. Raises ``error``.
 
-    Cells are parted by what the header has most of: comma, semicolon or tab. A last row that was cut short is
-    left out.
+    Cells are parted by what the header has most of: comma, semicolon or tab. It has the columns that are
+    ``needed``, or begins with the first of them where it is cut short. A last row that was cut short is left
+    out.
     """
     try:
         with (
@@ -121,6 +124,9 @@ def table_rows(path: str | Path, error: Error) -> Iterator[tuple[int, dict[str, 
         ):
             header = file.readline()
             names = next(csv.reader([header], delimiter=delimiter_of(header)))
+            begun = not header.endswith("\n") and names[:1] == [*needed[:1]]
+            if lacking := set(needed) - {*names, *(needed if begun else ())}:
+                raise error(f"{path}: its columns have no {' and no '.join(sorted(lacking))}", Exit.BAD_DATA)
             reader = csv.reader(file, delimiter=delimiter_of(header))
             number = 2
             for row in reader:
@@ -151,7 +157,7 @@ def _lines(path: str | Path, error: Error) -> Iterator[tuple[int, Answer]]:
 
 
 def _rows(path: str | Path, error: Error) -> Iterator[tuple[int, Answer]]:
-    for number, row in table_rows(path, error):
+    for number, row in table_rows(path, error, ("seq", "cluster")):
         cells = {name: as_it_was(cell) for name, cell in row.items()}
         yield number, _answer(f"{path}, line {number}", cells, error)
 
