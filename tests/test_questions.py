@@ -273,6 +273,16 @@ def test_changes_count_what_came_before_and_after(known: Known) -> None:
         assert listed == sum(each.listed for each in found.changes) < found.total == len(found.changes)
 
 
+def test_a_text_would_go_where_its_story_is_or_be_new(known: Known) -> None:
+    source, stories = known.sources[0]
+    labels = {story.title: story.label for story in stories if not story.ended}
+    for text, label in [*labels.items(), ("zebra quilt umbrella lantern", None)]:
+        found = source.answer(WhereWouldItGo(text=text)).candidates
+        shares = [each.probability for each in found]
+        assert (found[0].label, shares) == (label, sorted(shares, reverse=True))
+        assert {each.label for each in found} <= {*labels.values(), None}
+
+
 def by_http(served: Served, question: Asked) -> Any:
     kind = KIND_OF[type(question)]
     given = {k: v for k, v in msgspec.to_builtins(question).items() if v is not None}
