@@ -462,17 +462,24 @@ class Engine(OneThreadAtATime, but=("advance", "score", "search")):
         """Revise nothing that was answered so far: whoever runs the search reports it otherwise."""
         self._stream.announcer.finish(self.seq - 1, Lines())
 
-    def clusters(self, among: Collection[int] | None = None) -> ClusterList:
-        """The live clusters of the best hypothesis, largest first; ``among``: those labels, muted or not."""
-        stream, muted = self._stream, self.muted if among is None else ()
+    def clusters(self, among: Collection[int] | None = None, *, muted: bool = False) -> ClusterList:
+        """The live clusters of the best hypothesis, largest first; ``among``: those labels, muted or not.
+
+        Of all, those that are ``muted`` are left out, unless they are asked for.
+        """
+        stream, silent = self._stream, () if muted or among is not None else self.muted
         samples = stream.announcer.ledger.samples
         found = described(stream.summaries(among), stream.retained, samples, dated=self.dated)
-        return ClusterList(cluster for cluster in found if cluster.cluster not in muted)
+        return ClusterList(cluster for cluster in found if cluster.cluster not in silent)
 
-    def closed(self) -> ClusterList:
-        """The clusters that closed or retired last, the latest first; none where no events were asked for."""
-        memory, muted, samples = self._stream.memory, self.muted, self._stream.announcer.ledger.samples
-        ended = (event for event in reversed(memory.ended) if event.cluster not in muted)
+    def closed(self, *, muted: bool = False) -> ClusterList:
+        """The clusters that closed or retired last, the latest first; none where no events were asked for.
+
+        Those that are ``muted`` are left out, unless they are asked for.
+        """
+        memory, samples = self._stream.memory, self._stream.announcer.ledger.samples
+        silent = () if muted else self.muted
+        ended = (event for event in reversed(memory.ended) if event.cluster not in silent)
         return ClusterList(of_closed(event, samples) for event in ended)
 
     def doubts(self) -> list[str]:
@@ -482,7 +489,14 @@ class Engine(OneThreadAtATime, but=("advance", "score", "search")):
             return []
         return list(doubts(held.labels, self._stream.announcer.revised / max(self.seq, 1), held.batch.words))
 
-    def stories(self, *, closed: bool = False, stretch: float | None = None, records: bool = True) -> Stories:
+    def stories(
+        self,
+        *,
+        closed: bool = False,
+        stretch: float | None = None,
+        records: bool = True,
+        muted: bool = False,
+    ) -> Stories:
         """The live clusters as stories, largest first: titles, keywords, times, trend, records.
 
         Parameters
@@ -493,6 +507,8 @@ class Engine(OneThreadAtATime, but=("advance", "score", "search")):
             How long *now* is, in seconds or (without times) records. None: what the latest records took.
         records
             Whether stories list records by how sure their labels are; quicker without.
+        muted
+            Whether those that are muted are among them.
 
         Examples
         --------
@@ -503,13 +519,13 @@ class Engine(OneThreadAtATime, but=("advance", "score", "search")):
         """
         stream, seq, search = self._stream, self.seq, self.search
         memory = stream.memory
-        clusters = self.closed() if closed else self.clusters()
+        clusters = self.closed(muted=muted) if closed else self.clusters(muted=muted)
         labels, times = self.lately()
         clock = Clock.of(times, seq, stretch)
         titles = {c.cluster: title for c in clusters if (title := memory.titles.of(c.cluster)) is not None}
         keywords = {} if closed else stream.keywords()
         figures = figures_of(clock, labels, times, seq - len(labels))
-        known = Known(titles | stream.corrections.names, keywords, figures, memory.kin)
+        known = Known(titles, keywords, figures, memory.kin, names=stream.corrections.names)
         made = stories_of(clusters, known, clock, closed=closed)
         if records:
             own = self._records()

@@ -68,6 +68,7 @@ def test_a_correction_is_seen_at_once_and_taken_by_the_next_run(half: Path, tmp_
     assert (second["what"], third["what"]) == ("mute", "pin")
     live = parsed(succeed(folder, "stories", "state", "--json", "--least", "1"))
     assert b not in {story["label"] for story in live}
+    assert parsed(succeed(folder, "stories", "state", "--story", str(b), "--json"))[0]["label"] == b
     shown = {story["label"]: story["title"] for story in stories(folder)}
     assert shown[a] == "All about it"
     assert b not in shown

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import shutil
 import urllib.parse
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -321,6 +323,7 @@ def test_a_muted_story_is_muted_everywhere(served: Served) -> None:
     address = f"http://127.0.0.1:{served.port}"
     labels = [story["label"] for story in served.ask("GET", "/v1/stories")[1]["stories"]]
     muted = labels[-1]
+    title = served.ask("GET", f"/v1/stories/{muted}")[1]["title"]
     body = json.dumps({"what": "mute", "stories": [muted]}).encode()
     number = served.ask("POST", "/v1/corrections", body)[1]["number"]
     RemoteSource(address).answer(ListStories())
@@ -331,6 +334,9 @@ def test_a_muted_story_is_muted_everywhere(served: Served) -> None:
     wait_for(lambda: muted not in listed(RemoteSource(address)))
     for name in ("st", "news.db"):
         wait_for(lambda name=name: muted not in listed(LocalSource(str(served.folder / name))))
+    for source in (RemoteSource(address), LocalSource(str(served.folder / "news.db"))):
+        assert source.answer(ShowStory(label=muted)).title == title  # it lives
+        assert source.answer(ListRecords(label=muted)).records
     served.ask("POST", "/v1/corrections", json.dumps({"what": "undo", "undone": number}).encode())
     wait_for(lambda: muted in listed(RemoteSource(address)))
     wait_for(lambda: muted in listed(LocalSource(str(served.folder / "news.db"))))
@@ -363,6 +369,39 @@ def test_records_and_events_are_read_on_from_both_ends(folder: Path) -> None:
     shown = store.answer(ShowStory(label=1))
     assert (own[0].event, own[0].title) == ("born", shown.title)
     assert own[0].when == shown.began
+
+
+def test_a_name_by_hand_is_no_sample(served: Served) -> None:
+    remote, store = RemoteSource(f"http://127.0.0.1:{served.port}"), str(served.folder / "news.db")
+    label = remote.answer(ListStories()).stories[0].label
+    records = {record.text for record in remote.answer(ListRecords(label=label, limit=1000)).records}
+    given = CorrectionRequest(what="rename", stories=(label,), title="Given by hand")
+    number = remote.answer(given).number
+
+    def shown(source: LocalSource | RemoteSource) -> Story:
+        found: Story = source.answer(ShowStory(label=label))
+        return found
+
+    for make in (lambda: remote, partial(LocalSource, store)):
+        wait_for(lambda make=make: shown(make()).title == "Given by hand")
+        samples = shown(make()).samples
+        assert samples
+        assert set(samples) <= records
+    remote.answer(CorrectionRequest(what="undo", undone=number))
+    wait_for(lambda: shown(LocalSource(store)).title in records)
+
+
+def test_a_state_shows_a_muted_story_and_no_name_as_a_sample(folder: Path, tmp_path: Path) -> None:
+    shutil.copytree(folder / "st", tmp_path / "st")
+    state = LocalSource(str(tmp_path / "st"))
+    before = state.answer(ShowStory(label=0))
+    state.answer(CorrectionRequest(what="rename", stories=(0,), title="Given by hand"))
+    state.answer(CorrectionRequest(what="mute", stories=(0,)))
+    now = LocalSource(str(tmp_path / "st"))
+    assert 0 not in {story.label for story in now.answer(ListStories(which="all")).stories}
+    found = now.answer(ShowStory(label=0))
+    assert (found.title, found.samples) == ("Given by hand", before.samples)
+    assert now.answer(ListRecords(label=0)).records
 
 
 WRONG = (

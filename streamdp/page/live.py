@@ -89,8 +89,10 @@ class StoredStories(StoreStories):
         self.live, self._ended = Stories(), Stories()
         self._seen = -1
 
-    def stories(self, *, closed: bool = False, stretch: float | None = None) -> Stories:
+    def stories(self, *, closed: bool = False, stretch: float | None = None, muted: bool = False) -> Stories:
         """The live stories, or those that ended, gathered again where the store was written since."""
+        if muted:  # the store knows them too
+            return super().stories(closed=closed, stretch=stretch, muted=True)
         if closed and self._seen != (version := self.version()):
             self._seen, self._ended = version, super().stories(closed=True)
         return self._ended if closed else self.live
@@ -111,9 +113,9 @@ class RetainedStories(EngineStories):
         """As of that moment: it is asked for from other threads."""
         return self._lacking
 
-    def stories(self, *, closed: bool = False, stretch: float | None = None) -> Stories:
+    def stories(self, *, closed: bool = False, stretch: float | None = None, muted: bool = False) -> Stories:
         """The live stories, or those that ended last."""
-        return super().stories(closed=True) if closed else self.live
+        return super().stories(closed=closed, muted=muted) if closed or muted else self.live
 
     def of(self, label: int) -> list[StoryRecord]:
         """The retained records of a story, as they are now."""

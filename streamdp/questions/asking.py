@@ -100,9 +100,10 @@ def chosen_of(
 
 
 def story_of(source: StorySource, label: int, stretch: float | None = None) -> Story:
-    """A story that lives, or has ended. Raises QuestionError where there is none."""
-    for closed in (False, True):
-        if (found := source.stories(closed=closed, stretch=stretch).story(label)) is not None:
+    """A story that lives, or has ended, muted or not. Raises QuestionError where there is none."""
+    for muted, closed in ((False, False), (False, True), (True, False), (True, True)):
+        found = source.stories(closed=closed, stretch=stretch, muted=muted).story(label)
+        if found is not None:
             return found
     named = str(label) if len(str(label)) <= 20 else f"{str(label)[:20]}..."
     raise QuestionError(f"there is no story {named}: it may have become part of another", Exit.NO_INPUT)

@@ -173,9 +173,9 @@ class EngineStories:
             f"a state remembers the last {held:,} of {seq:,} records: a --store has all" if held < seq else ""
         )
 
-    def stories(self, *, closed: bool = False, stretch: float | None = None) -> Stories:
+    def stories(self, *, closed: bool = False, stretch: float | None = None, muted: bool = False) -> Stories:
         """The live stories, largest first, or the last 100 that ended."""
-        return self.engine.stories(closed=closed, stretch=stretch, records=False)
+        return self.engine.stories(closed=closed, stretch=stretch, records=False, muted=muted)
 
     def in_full(self, story: Story) -> Story:
         """A story with some of its records, and what stands in the holes of a template."""
@@ -220,8 +220,8 @@ class StorySource(Protocol):
     def lacking(self) -> str:
         """What it does not know, in words; empty where it knows all."""
 
-    def stories(self, *, closed: bool = False, stretch: float | None = None) -> Stories:
-        """The live stories, or those that ended."""
+    def stories(self, *, closed: bool = False, stretch: float | None = None, muted: bool = False) -> Stories:
+        """The live stories, or those that ended; those that are ``muted`` only where these are asked for."""
 
     def in_full(self, story: Story) -> Story:
         """A story with some of its records."""

@@ -84,34 +84,40 @@ class StoreStories:
         """Another number after each time that the store was written."""
         return int(self._one("PRAGMA data_version")[0])
 
-    def stories(self, *, closed: bool = False, stretch: float | None = None) -> Stories:
-        """The live stories, largest first, or those that ended, the latest first."""
+    def stories(self, *, closed: bool = False, stretch: float | None = None, muted: bool = False) -> Stories:
+        """The live stories, largest first, or those that ended, the latest first.
+
+        Live ones that are ``muted`` are left out, unless they are asked for.
+        """
         with self._sound():
             self._store.execute("BEGIN")  # all questions see one moment, whoever writes meanwhile
             try:
-                return self._stories(closed, stretch)
+                return self._stories(closed, stretch, muted or closed)
             finally:
                 self._store.execute("COMMIT")
 
-    def _stories(self, closed: bool, stretch: float | None) -> Stories:
+    def _stories(self, closed: bool, stretch: float | None, every: bool) -> Stories:
         (records,) = self._one("SELECT coalesce(max(seq), -1) + 1 FROM records")
         which, order = (CLOSED, "last_seq DESC, label") if closed else (LIVE, "size DESC, label")
         rows = self._store.execute(
             f"SELECT {_STORY} FROM stories WHERE {which} AND size > 0 ORDER BY {order}"  # noqa: S608
         ).fetchall()
-        if muted := set() if closed else self._muted():
+        if muted := set() if every else self._corrected("mute"):
             rows = [row for row in rows if row[0] not in muted]
         if not self._oldest:
             rows = self._as_they_are(rows)
         clock = self._clock(stretch, records)
         (templates,) = self._one("SELECT count(template) FROM (SELECT template FROM records LIMIT 100)")
         clusters = [_summary(row, templates=bool(templates)) for row in rows]
+        titles = {row[0]: row[6] for row in rows if row[6] is not None}
+        renamed = self._corrected("rename")
         known = Known(
-            {row[0]: row[6] for row in rows if row[6] is not None} | self._untitled(which),
+            {label: title for label, title in titles.items() if label not in renamed} | self._untitled(which),
             {row[0]: row[7].split() for row in rows if row[7]},
             self._figures(clock),
             [Kin(*each) for each in self._store.execute(_KIN)],
             self._confused(),
+            {label: title for label, title in titles.items() if label in renamed},
         )
         made = stories_of(clusters, known, clock, closed=closed)
         warnings = [] if closed or templates else self._doubts()
@@ -127,17 +133,17 @@ class StoreStories:
             texts = [row for row in self._store.execute(query, (READ,)) if row[1] in sizes]
             return statistics_of(sizes, texts[::-1])
 
-    def _muted(self) -> set[int]:
-        """Stories that somebody has muted, and nobody has lifted that since."""
+    def _corrected(self, what: str) -> set[int]:
+        """Stories that somebody has corrected so, and nobody has lifted that since."""
         if self._version < 2:  # which has no such table
             return set()
         query = "SELECT number, what, stories, undone FROM corrections WHERE refused IS NULL"
         made = self._store.execute(query).fetchall()
         lifted = {undone for *_, undone in made if undone is not None}
-        muted = (
-            msgspec.json.decode(of) for number, what, of, _ in made if what == "mute" and number not in lifted
+        wanted = (
+            msgspec.json.decode(of) for number, each, of, _ in made if each == what and number not in lifted
         )
-        return {label for labels in muted for label in labels}
+        return {label for labels in wanted for label in labels}
 
     def _doubts(self) -> list[str]:
         query = "SELECT label, revision > 0 FROM records ORDER BY seq DESC LIMIT ?"

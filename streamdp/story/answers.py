@@ -61,8 +61,8 @@ class AnsweredStories:
     def _templates(self) -> bool:
         return any(answer.template for answer in self._newest.values())
 
-    def stories(self, *, closed: bool = False, stretch: float | None = None) -> Stories:
-        """All stories, largest first; none that is ``closed``, since answers do not say so."""
+    def stories(self, *, closed: bool = False, stretch: float | None = None, muted: bool = False) -> Stories:
+        """All stories, largest first; none that is ``closed`` or ``muted``: answers do not say so."""
         if closed or not self._newest:
             return Stories(records=len(self._newest), remembered="none")
         rows = [self._newest[seq] for seq in sorted(self._newest)]

@@ -34,13 +34,14 @@ class Kin(NamedTuple):
 
 
 class Known(NamedTuple):
-    """What is known of stories beside their figures, all by label."""
+    """What is known of stories beside their figures, all by label; ``names`` were given by hand."""
 
     titles: Mapping[int, str]
     keywords: Mapping[int, Sequence[str]]
     figures: Mapping[int, Figures]
     kin: Sequence[Kin] = ()
     confused: Mapping[int, Sequence[tuple[int, int]]] = {}
+    names: Mapping[int, str] = {}
 
 
 class _Relations(NamedTuple):
@@ -67,7 +68,8 @@ def stories_of(
 ) -> list[Story]:
     """A story for each cluster, in their order; each title once."""
     related = _Relations.of(known.kin)
-    titles = unique({c.cluster: known.titles.get(c.cluster) or called(c) for c in clusters}, known.keywords)
+    titles = {**known.titles, **known.names}
+    titles = unique({c.cluster: titles.get(c.cluster) or called(c) for c in clusters}, known.keywords)
     return [_story(c, titles[c.cluster], known, related, clock, closed) for c in clusters]
 
 
