@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import re
+import sys
 import warnings
 from collections import Counter
 from datetime import UTC, datetime
@@ -105,9 +107,12 @@ def test_rows_without_a_time_are_placed_and_the_others_keep_theirs(kind: str, mi
         assert (extreme(said) if said else None) == (extreme(timed) if timed else None)
 
 
+WARNED = r"^row 1 cannot be clustered: column 'text' holds nothing; nor can row 2; their labels are -1$"
+
+
 def test_what_cannot_be_clustered_has_no_label() -> None:
     frame = pl.DataFrame({"text": ["coast storm", None, "", "storm at the coast"]})
-    with pytest.warns(UserWarning, match=r"row 1 cannot be clustered .* and 1 others: the label is -1"):
+    with pytest.warns(UserWarning, match=WARNED):
         found = streamdp.cluster(frame, "text")
     assert found["label"].to_list() == [0, -1, -1, 0]
     assert found["probability"].is_null().to_list() == [False, True, True, False]
@@ -115,6 +120,9 @@ def test_what_cannot_be_clustered_has_no_label() -> None:
         found.explain(0, 1)
     with pytest.raises(IndexError, match="there is no row 4: there are 4"):
         found.explain(0, 4)
+    for row in ("a", 0.5, None):
+        with pytest.raises(TypeError, match=r"^a row is called by its number, from 0 on, not by"):
+            found.explain(0, row)  # type: ignore[arg-type]
     assert len(streamdp.cluster(frame.head(0), "text").stories) == 0
 
 
@@ -123,9 +131,21 @@ def test_what_cannot_be_clustered_has_no_label() -> None:
     [
         (pl.DataFrame({"text": ["a"]}), "txt", {}, "the frame has no column 'txt'; it has text"),
         (["a text"], "text", {}, "columns are named of a data frame.* and this is a list"),
+        (pd.DataFrame([["a", 1, 2]], columns=["text", "n", "n"]), "text", {}, "names of their own: .*'n' 2"),
+        (pa.table([["a"], ["b"]], ["text", "text"]), "text", {}, "names of their own: .*'text' 2"),
+        (pd.DataFrame({0: ["a"], 1: ["b"]}), "text", {}, "^the frame has no column 'text'; it has 0, 1$"),
+        (pd.DataFrame({"text": ["a"]}), 0, {}, "^the frame has no column 0; it has text$"),
+        (pl.DataFrame({"text": ["a"]}), [], {}, "^columns: name a column"),
+        (pl.DataFrame({"time": [1.0]}), ["time"], {}, "^columns: name a column"),
+        (pl.DataFrame({"text": [b"a"]}), "text", {}, "'text' holds neither .* but bytes: decode them"),
         (pl.DataFrame({"text": ["a"], "label": [1]}), "text", {}, "has a column 'label' already"),
         (pl.DataFrame({"text": ["a"]}), "text", {"time_field": "at"}, "no column 'at' for times"),
-        (pl.DataFrame({"a": [1.0]}), "a", {}, "holds neither texts nor vectors: name features as"),
+        (
+            pl.DataFrame({"a": [1.0]}),
+            "a",
+            {},
+            "holds neither texts nor vectors, but numbers: name features as",
+        ),
         (pl.DataFrame({"text": ["a"]}), "text", {"beem": 3}, "^beem: no such setting, did you mean beam\\?$"),
         (["a text"], None, {"beem": 3}, "^beem: no such setting, did you mean beam\\?$"),
         (["a text"], None, {"beam": 3, "settings": Settings()}, "^beam: say it in settings, or leave"),
@@ -134,6 +154,71 @@ def test_what_cannot_be_clustered_has_no_label() -> None:
 def test_what_is_wrong_is_said(frame: Any, column: Any, given: dict[str, Any], told: str) -> None:
     with pytest.raises((ValueError, ConfigError), match=told):
         streamdp.cluster(frame, column, **given)
+
+
+@pytest.mark.parametrize(
+    ("stray", "shown"),
+    [
+        (["a list"], "list ['a list'], which is no text"),
+        (b"bytes", "bytes b'bytes', which is no text"),
+        ({"a": 1}, "dict {'a': 1}, which is no text"),
+        (3, "int 3, which is no text"),
+    ],
+)
+@pytest.mark.parametrize("row", [0, 1])
+def test_a_value_that_is_no_text_costs_its_row_alone(stray: Any, shown: str, row: int) -> None:
+    texts: list[Any] = ["coast storm", "storm at the coast", "storm coast"]
+    texts[row] = stray
+    said = f"row {row} cannot be clustered: column 'text' holds {shown}; its label is -1"
+    with pytest.warns(UserWarning, match=f"^{re.escape(said)}$"):
+        found = streamdp.cluster(pd.DataFrame({"text": texts}), "text")
+    assert found["label"].tolist() == [-1 if n == row else 0 for n in range(3)]
+
+
+def test_a_row_of_vectors_or_features_that_are_none_has_no_label() -> None:
+    frame = pd.DataFrame({"v": [[1.0, 2.0], None, "text", [1.0, None]] * 3, "n": [1.0, b"x", 1.0, 1.0] * 3})
+    rows = "nor can rows 2, 3, 5, 6, 7 and 3 more; their labels are -1$"
+    with pytest.warns(UserWarning, match=f"^row 1 cannot be clustered: column 'v' holds nothing; {rows}"):
+        assert streamdp.cluster(frame, "v")["label"].tolist() == [0, -1, -1, -1] * 3
+    with pytest.warns(UserWarning, match="^row 1 cannot be .*: a column holds what is no number"):
+        assert streamdp.cluster(frame, ["n"])["label"].tolist() == [0, -1, 0, 0] * 3
+    with pytest.warns(UserWarning, match=r"row 0 cannot be clustered: column 'v\[1\]' is null"):
+        streamdp.cluster(pd.DataFrame({"v": [[1.0, None], [1.0, 2.0]]}), "v")
+
+
+@pytest.mark.parametrize("name", [0, "id", "time", "vector", "features", "text"])
+def test_a_column_may_have_any_name(name: Any) -> None:
+    texts = ["coast storm", "storm at the coast", "vote on taxes"]
+    found = streamdp.cluster(pd.DataFrame({name: texts, "other": texts}), name)
+    assert found["label"].tolist() == [0, 0, 1]
+    vectors = pd.DataFrame({name: [[0.0, 0.0], [9.0, 9.0]] * 20, 7: 1.0})
+    assert streamdp.cluster(vectors, name)["label"].tolist() == [0, 1] * 20
+    assert len(streamdp.cluster(vectors[[7]], [7, 7])) == 40
+
+
+def test_without_narwhals_it_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "narwhals.stable.v1", None)
+    for use in (lambda frame: streamdp.cluster(frame, "text"), Engine().advance, streamdp.fit):
+        for kind in KINDS.values():
+            with pytest.raises(
+                ImportError, match=r"^data frames need one more package: pip install narwhals$"
+            ):
+                use(kind({"text": ["a"]}))
+
+
+@pytest.mark.parametrize(
+    "given", [3, None, "storm over the coast", b"storm", {"text": "storm"}, Record("storm")]
+)
+def test_a_record_by_itself_is_no_list_of_them(given: Any) -> None:
+    for use in (Engine().advance, Engine().score, streamdp.fit, lambda given: list(streamdp.cluster(given))):
+        with pytest.raises(TypeError, match=f"^records come in a list .*, not as {type(given).__name__}"):
+            use(given)
+
+
+def test_a_clustering_says_where_its_frame_is(found: Clustering) -> None:
+    for use in (pd.DataFrame, list):
+        with pytest.raises(TypeError, match=r"^this is no frame, but has one: use its attribute frame$"):
+            use(found)
 
 
 def test_vectors_features_and_lines() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from functools import cached_property
 from typing import Any
 
@@ -13,7 +13,17 @@ import numpy as np
 from streamdp.answers.evidence import Evidence
 from streamdp.encode.rows import Rows
 from streamdp.engine import Engine
-from streamdp.records import Answers, Assignment, Record, Reject, all_plain, is_missing, seconds_of
+from streamdp.records import (
+    Answers,
+    Assignment,
+    Position,
+    Record,
+    Reject,
+    all_plain,
+    is_missing,
+    seconds_of,
+    shown,
+)
 from streamdp.records.frames import frame_of
 from streamdp.settings import Settings
 from streamdp.story.story import TYPES
@@ -28,6 +38,9 @@ LABEL, PROBABILITY, LASTING, SINCE = COLUMNS = (
 
 NO_LABEL = -1
 """The label of a row that could not be clustered."""
+
+NAMED = 5
+"""Rows that a warning names beside the first, if there are more."""
 
 
 class Clustering:
@@ -63,12 +76,7 @@ class Clustering:
             self._read(answers)
             rejects += answers.rejects
         if rejects:
-            first = rejects[0]
-            more = f", and {len(rejects) - 1:,} others" if len(rejects) > 1 else ""
-            what = (
-                f"row {first.position['record']} cannot be clustered ({first.reason}: {first.detail}){more}"
-            )
-            warnings.warn(f"{what}: the label is {NO_LABEL}", UserWarning, stacklevel=4)
+            warnings.warn(_refused(rejects), UserWarning, stacklevel=4)
         self.frame: Any = self._table.with_columns(*self._columns()).to_native()
 
     def _run(self) -> Iterator[Answers]:
@@ -141,16 +149,19 @@ class Clustering:
     def explain(self, a: int, b: int) -> Evidence:
         """What speaks for two rows being of one cluster, by their numbers from 0.
 
-        IndexError where there is no such row; ValueError where one could not be clustered.
+        IndexError where there is no such row; TypeError for what is no number; ValueError where one could not
+        be clustered.
         """
         return self._engine.together(self._record(a), self._record(b))
 
     def _record(self, row: int) -> Record:
+        if not hasattr(row, "__index__"):
+            raise TypeError(f"a row is called by its number, from 0 on, not by {row!r}")
         if not 0 <= row < len(self._records):
             raise IndexError(f"there is no row {row}: there are {len(self._records):,}, from 0 on")
         record = self._records[row]
         if isinstance(record, Reject):
-            raise ValueError(f"row {row} cannot be clustered ({record.reason}: {record.detail})")
+            raise ValueError(f"row {row} cannot be clustered: {record.detail}")
         return record
 
     def __getattr__(self, name: str) -> Any:
@@ -160,6 +171,9 @@ class Clustering:
 
     def __getitem__(self, what: Any) -> Any:
         return self.frame[what]
+
+    def __iter__(self) -> Iterator[Any]:
+        raise TypeError("this is no frame, but has one: use its attribute frame")
 
     def __len__(self) -> int:
         return len(self._records)
@@ -176,47 +190,115 @@ class Clustering:
         return self.frame.__arrow_c_stream__(requested_schema)
 
 
-def cluster_frame(X: Any, columns: str | Sequence[str], settings: Settings) -> Clustering:
+def _refused(rejects: list[Reject]) -> str:
+    """Which rows could not be clustered, and why the first could not."""
+    first, *further = sorted(rejects, key=lambda each: int(each.position["record"]))
+    row = f"row {first.position['record']} cannot be clustered: {first.detail}"
+    if not further:
+        return f"{row}; its label is {NO_LABEL}"
+    rows = [f"{each.position['record']}" for each in further]
+    more = (
+        f"rows {', '.join(rows[:NAMED])} and {len(rows) - NAMED:,} more"
+        if len(rows) > NAMED
+        else (f"row {rows[0]}" if len(rows) == 1 else f"rows {', '.join(rows[:-1])} and {rows[-1]}")
+    )
+    return f"{row}; nor can {more}; their labels are {NO_LABEL}"
+
+
+def cluster_frame(X: Any, columns: Any, settings: Settings) -> Clustering:
     """Cluster the rows of a data frame by a column of texts or vectors, or by several of features.
 
     ValueError where it has no such column, or has one that is to be added already.
     """
-    table = frame_of(X)
-    if table is None or not hasattr(table, "columns"):
-        need = "" if table is not None else " (of pandas, polars or pyarrow, with: pip install narwhals)"
-        raise ValueError(f"columns are named of a data frame{need}, and this is a {type(X).__name__}")
-    names = [columns] if isinstance(columns, str) else list(columns)
+    table = _table_of(X)
+    alone = isinstance(columns, str) or not isinstance(columns, Iterable)
+    names = [columns] if alone else list(dict.fromkeys(columns))
     if missing := [name for name in names if name not in table.columns]:
-        raise ValueError(f"the frame has no column {missing[0]!r}; it has {', '.join(table.columns)}")
+        has = ", ".join(map(str, table.columns))
+        raise ValueError(f"the frame has no column {missing[0]!r}; it has {has}")
     if taken := [name for name in COLUMNS if name in table.columns]:
         raise ValueError(f"the frame has a column {taken[0]!r} already: rename or drop it")
     time = settings.time_field if settings.time_field in table.columns else None
     if time is None and settings.time_field != Settings().time_field:
         raise ValueError(f"the frame has no column {settings.time_field!r} for times (time_field)")
-    if isinstance(columns, str):
-        settings = _reading(settings, columns, table[columns].to_list())
-    read = [*names, *([time] if time is not None and time not in names else [])]
-    rows = list(table.select(read).iter_rows(named=True))
-    if settings.of_lines or not isinstance(columns, str):
-        rows = [_timed(row, names, time, alone=isinstance(columns, str), n=n) for n, row in enumerate(rows)]
-    return Clustering(table, all_plain(rows, form=Rows(settings).read), settings)
+    read = table.get_column(time).to_list() if time is not None and not (alone and time in names) else None
+    times = read or [None] * len(table)
+    if not alone and time in names:
+        names.remove(time)
+    if not names:
+        raise ValueError("columns: name a column of texts or vectors, or several of features")
+    values = [table.get_column(name).to_list() for name in names]
+    if alone and not settings.of_categories:
+        return Clustering(table, _of_column(columns, values[0], times, settings), settings)
+    fields = [str(name) for name in names]
+    rows = [dict(zip(fields, row, strict=True)) for row in zip(*values, strict=True)]
+    records = [
+        _of_row(n, row, _seconds(n, at, time)) for n, (row, at) in enumerate(zip(rows, times, strict=True))
+    ]
+    return Clustering(table, records, settings)
 
 
-def _reading(settings: Settings, column: str, values: list[Any]) -> Settings:
-    """The settings under which a column of a row is its text or its vector."""
-    first = next((each for each in values if isinstance(each, str) or not is_missing(each)), "")
-    if isinstance(first, str):
-        return msgspec.structs.replace(settings, text_field=column)
-    if hasattr(first, "__len__"):
-        return msgspec.structs.replace(settings, vector_field=column)
-    raise ValueError(f"column {column!r} holds neither texts nor vectors: name features as [{column!r}]")
-
-
-def _timed(row: dict[str, Any], names: list[str], time: str | None, *, alone: bool, n: int) -> Record:
-    """A record of features, or of a line, with the time of its row."""
-    value: Any = row[names[0]] if alone else {name: row[name] for name in names if name != time}
+def _table_of(X: Any) -> Any:
+    """The data frame as narwhals has it. ValueError for what is none, or has two columns of one name."""
     try:
-        at = None if time is None else seconds_of(row[time])
+        table = frame_of(X)
+    except ValueError as error:  # of narwhals, which says it in several lines
+        said = " ".join(str(error).split())
+        raise ValueError(
+            f"columns of a frame need names of their own: rename or drop some ({said})"
+        ) from None
+    if table is None or not hasattr(table, "columns"):
+        what = "columns are named of a data frame of pandas, polars or pyarrow"
+        raise ValueError(f"{what}, and this is a {type(X).__name__}")
+    return table
+
+
+def _of_column(column: Any, values: list[Any], times: list[Any], settings: Settings) -> list[Record | Reject]:
+    """The records of a column of texts, lines or vectors; what is mostly there says which."""
+    known = [each for each in values if not is_missing(each)]
+    texts = 2 * sum(isinstance(each, str) for each in known) >= len(known)
+    if not texts and not all(map(_is_vector, known[:1])):
+        what = (
+            "bytes: decode them" if isinstance(known[0], bytes) else f"numbers: name features as [{column!r}]"
+        )
+        raise ValueError(f"column {column!r} holds neither texts nor vectors, but {what}")
+    wanted, name = ("text", settings.text_field) if texts else ("vector", settings.vector_name)
+    read, found = Rows(settings).read, list[Record | Reject]()
+    for n, (value, time) in enumerate(zip(values, times, strict=True)):
+        position: Position = {"record": n}
+        if is_missing(value):
+            found.append(Reject(position, "missing_field", f"column {column!r} holds nothing", b""))
+        elif not (isinstance(value, str) if texts else _is_vector(value)):
+            detail = f"column {column!r} holds {shown(value)}, which is no {wanted}"
+            found.append(Reject(position, "wrong_type", detail, b""))
+        elif settings.of_lines:
+            found += all_plain([Record(value, position, _seconds(n, time, settings.time_field))])
+        else:
+            (made,) = all_plain([{name: value, settings.time_field: time}], n, read)
+            if isinstance(made, Reject):
+                detail = made.detail.replace(f"field {name!r}"[:-1], f"column {column!r}"[:-1])
+                made = msgspec.structs.replace(made, detail=detail)
+            found.append(made)
+    return found
+
+
+def _is_vector(value: Any) -> bool:
+    return hasattr(value, "__len__") and not isinstance(value, str | bytes)
+
+
+def _of_row(n: int, row: dict[str, Any], at: float | None) -> Record | Reject:
+    """A record of features."""
+    try:
+        (made,) = all_plain([Record(row, {"record": n}, at)])
+    except TypeError:
+        detail = f"a column holds what is no number, category or vector: {shown(row)}"
+        return Reject({"record": n}, "wrong_type", detail, b"")
+    return made
+
+
+def _seconds(n: int, time: Any, column: str | None) -> float | None:
+    """The time of a row. ValueError where it is none."""
+    try:
+        return seconds_of(time)
     except TypeError as error:
-        raise ValueError(f"row {n}, column {time!r}: {error}") from None
-    return Record(value if value is not None else "", {"record": n}, at)
+        raise ValueError(f"row {n}, column {column!r}: {error}") from None

@@ -84,7 +84,7 @@ def seconds_of(moment: Any) -> float | None:
     if is_time(moment):
         return float(moment.astype("datetime64[us]").astype(int)) / 1e6
     if isinstance(moment, str | bytes) or not hasattr(moment, "__float__"):
-        raise TypeError(f"a time is seconds since 1970, a datetime or a datetime64, not {_named(moment)}")
+        raise TypeError(f"a time is seconds since 1970, a datetime or a datetime64, not {shown(moment)}")
     return float(moment)
 
 
@@ -125,7 +125,7 @@ def plain(
         pass
     raise TypeError(
         "the value of a record is a text, a sequence of numbers, or a mapping from names to numbers or to "
-        f"categories, not {_named(value)}"
+        f"categories, not {shown(value)}"
     )
 
 
@@ -148,7 +148,7 @@ def _id(name: Any) -> str | int | None:
     if isinstance(plain_name, float) and plain_name.is_integer():
         plain_name = int(plain_name)
     if isinstance(plain_name, bool) or not isinstance(plain_name, int):
-        raise TypeError(f"the id of a record is a text or a whole number, not {_named(name)}")
+        raise TypeError(f"the id of a record is a text or a whole number, not {shown(name)}")
     return plain_name if _MOST_BELOW <= plain_name < _MOST else str(plain_name)
 
 
@@ -161,7 +161,7 @@ def _kept_of(keep: Any) -> dict[str, Any] | None:
     if keep is None:
         return None
     if not isinstance(keep, Mapping):
-        raise TypeError(f"the kept fields of a record are a mapping from names to values, not {_named(keep)}")
+        raise TypeError(f"the kept fields of a record are a mapping from names to values, not {shown(keep)}")
     found: dict[str, Any] = _kept(keep)
     return found
 
@@ -231,7 +231,7 @@ def written(category: Any) -> str:
         return str(int(category))
     if hasattr(category, "dtype"):  # a number, or a truth value, of numpy
         return written(category.item())
-    raise ValueError(f"is no category (a text, a whole number, true or false): {_named(category)}")
+    raise ValueError(f"is no category (a text, a whole number, true or false): {shown(category)}")
 
 
 _PLAIN_IDS = (str, type(None))
@@ -264,9 +264,10 @@ def all_plain(
     ]
 
 
-def _named(value: object) -> str:
-    shown = " ".join(repr(value).split())
-    return f"{type(value).__name__} {shown if len(shown) <= 60 else shown[:57] + '...'}"
+def shown(value: object) -> str:
+    """A value as an error names it: its type, and the beginning of it."""
+    text = " ".join(repr(value).split())
+    return f"{type(value).__name__} {text if len(text) <= 60 else text[:57] + '...'}"
 
 
 SMALL = 3
