@@ -36,6 +36,7 @@ from streamdp_connectors.store.sink import StoreSink
 from streamdp.decode.decoder import Decoder
 from streamdp.page.errors import AskError
 from streamdp.questions.answers import Answer
+from streamdp.questions.sources import QuestionError, RemoteSource
 from streamdp.records import Answers, Lines, Record, Reject
 from streamdp.records.columns import Columns
 from streamdp.serve import ingest as ingest_module
@@ -535,8 +536,15 @@ def test_a_second_service_on_one_state_is_refused(served: Served) -> None:
 def test_on_other_addresses_a_token_is_asked_for(tmp_path: Path) -> None:
     made = Served(tmp_path, "--host", "0.0.0.0", TOKEN="secret-token-1")
     try:
-        assert made.ask("GET", "/v1/stories")[0] == 401
-        assert made.ask("GET", "/v1/stories", authorization="Bearer secret-token-2")[0] == 401
+        status, said = made.ask("GET", "/v1/stories")
+        assert (status, "send Authorization: Bearer TOKEN" in said["error"]) == (401, True)
+        status, said = made.ask("GET", "/v1/stories", authorization="Bearer secret-token-2")
+        assert (status, "this token is not the one" in said["error"]) == (401, True)
+        at = f"http://127.0.0.1:{made.port}"
+        with pytest.raises(QuestionError, match="asks for a token: name the file that holds it"):
+            RemoteSource(at)
+        with pytest.raises(QuestionError, match="has another token: look at the file"):
+            RemoteSource(at, "secret-token-2")
         assert made.ask("GET", "/v1/stories", authorization="Bearer secret-token-1")[0] == 200
         assert made.ask("GET", "/metrics")[0] == 401
         assert b"secret-token-1" not in made.said

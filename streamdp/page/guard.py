@@ -60,6 +60,13 @@ class Allowance:
         return (1.0 - self._left) / self._rate
 
 
+LACKING = (
+    "a token is needed: send Authorization: Bearer TOKEN, or in a browser add ?token=TOKEN to the address"
+)
+WRONG = "this token is not the one that the run printed, or was given"
+"""What is said to those who send no token, and another one."""
+
+
 class Guard:
     """Stands before the application, as ASGI has it.
 
@@ -99,12 +106,11 @@ class Guard:
                     guarded, 303, "", [(b"location", path.encode()), (b"set-cookie", cookie.encode())]
                 )
                 return
-            await _answer(guarded, 401, "this is not the token that the run printed", as_json=as_json)
+            await _answer(guarded, 401, WRONG, as_json=as_json)
             return
         if self._token is not None and not self._known(headers) and scope["path"] not in HEALTH:
-            await _answer(
-                guarded, 401, "a token is needed: open the address that the run printed", as_json=as_json
-            )
+            what = WRONG if "authorization" in headers else LACKING
+            await _answer(guarded, 401, what, as_json=as_json)
             return
         await self._app(scope, receive, guarded)
 

@@ -124,6 +124,10 @@ class RemoteSource:
             if error.code in (400, 404):
                 raise QuestionError(_why(error), Exit.USAGE) from None
             code = Exit.UNAVAILABLE if error.code >= 500 else Exit.USAGE
+            if error.code == 401:
+                what = "asks for a token: name" if self._token is None else "has another token: look at"
+                how = "the file that holds it (--token PATH)"
+                raise QuestionError(f"{self._base} {what} {how}", code) from None
             raise QuestionError(f"{self._base} answers {error.code}: {_why(error)}", code) from None
         except (OSError, http.client.HTTPException) as error:
             why = getattr(error, "reason", error)
