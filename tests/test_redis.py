@@ -191,12 +191,22 @@ def test_nothing_is_lost_in_silence(server: Server) -> None:
     server.client.xtrim("news", maxlen=50)
     refused(server.run(*server.consume("out")), 65, "is gone, and entries after it may be, too")
     server.client.delete("out")
+    server.client.xadd("more", {"text": "another"})
     other = [f"{server.url}/more" if each.endswith("/news") else each for each in server.consume("out")]
     refused(server.run(*other), 65, "the state continues stream news")
     server.client.delete("news")
-    refused(server.run(*server.consume("out")), 65, "is gone")
+    refused(server.run(*server.consume("out")), 66, "there is no such stream: --follow waits for one")
     server.client.set("news", "text")
     refused(server.run(*server.consume("new")), 74, "WRONGTYPE")
+
+
+def test_a_stream_that_is_not_there_leaves_nothing_behind(server: Server) -> None:
+    refused(server.run(*server.consume("out")), 66, "stream news at", "there is no such stream")
+    assert not (server.folder / "out.state").exists()
+    assert not server.client.exists("out")
+    server.fill(20)
+    succeeds(server.run(*server.consume("out")))
+    assert server.count("out") >= 20
 
 
 def test_output_that_is_gone_is_not_written_over(server: Server) -> None:
