@@ -25,7 +25,7 @@ from streamdp.monitor.metrics import Histogram, Metrics, takes_openmetrics
 from streamdp.monitor.stages import STAGES, Arrivals, Stages
 from streamdp.monitor.table import AGES, METRICS
 from streamdp.records import Answers
-from streamdp.run.observers import Measured, reasons
+from streamdp.run.observers import Measured, Served, reasons
 
 COUNTERS = {
     "records": 1_000_000,
@@ -422,3 +422,21 @@ def test_importing_costs_nothing() -> None:
     program = "import sys, streamdp.monitor.health; print('prometheus_client' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout == "False\n"
+
+
+def test_without_the_package_that_serves_a_run_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "uvicorn", None)
+    monkeypatch.delitem(sys.modules, "streamdp.web.server", raising=False)
+    with pytest.raises(HealthError, match="need one more package: pip install uvicorn"):
+        Served("127.0.0.1", 0)
+
+
+def test_metrics_are_only_read_and_on_one_connection_as_often_as_asked(server: HealthServer) -> None:
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=120)
+    found = []
+    for method in ("GET", "POST", "GET"):
+        connection.request(method, "/livez")
+        answer = connection.getresponse()
+        found.append((answer.status, answer.read()))
+    connection.close()
+    assert found == [(200, b"ok\n"), (405, b"metrics are only read\n"), (200, b"ok\n")]

@@ -16,8 +16,8 @@ import pytest
 from commands import wait_for
 from serving import Served
 
-from streamdp.page import server
 from streamdp.serve import ingest
+from streamdp.web import server
 
 SIZE = 96 << 20
 NDJSON = "application/x-ndjson"

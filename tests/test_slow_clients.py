@@ -18,7 +18,6 @@ from commands import wait_for
 from feeds import headlines
 
 from streamdp.engine import Engine
-from streamdp.monitor import health
 from streamdp.monitor.health import HealthServer
 from streamdp.monitor.metrics import Metrics
 from streamdp.page import server
@@ -27,6 +26,7 @@ from streamdp.page.server import Page
 from streamdp.page.view import View
 from streamdp.settings import Settings
 from streamdp.web import PAGE, ConnectionLimiter, Hosts
+from streamdp.web import server as web_server
 
 HTTP = b"Host: localhost\r\n"
 POST = b"POST /v1/where HTTP/1.1\r\n" + HTTP + b"Content-Type: application/json\r\n"
@@ -135,7 +135,7 @@ def test_a_handshake_that_does_not_end_is_cut(
     """Whoever sends nothing, half of it, or what is no TLS; nothing of that is a traceback."""
     make = "openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=localhost -keyout k.pem -out c.pem"
     subprocess.run(make.split(), cwd=tmp_path, check=True, capture_output=True)
-    monkeypatch.setattr(server, "PATIENCE", 0.6)
+    monkeypatch.setattr(web_server, "PATIENCE", 0.6)
     view = View("in")
     view.begin(engine)
     tls = {"ssl_certfile": tmp_path / "c.pem", "ssl_keyfile": tmp_path / "k.pem"}
@@ -155,7 +155,7 @@ def test_a_handshake_that_does_not_end_is_cut(
 
 def test_a_flood_of_failures_is_a_line_of_the_log(caplog: pytest.LogCaptureFixture) -> None:
     """Such as connections for which there is no open file left."""
-    loop = server.Loop()
+    loop = web_server.Loop()
     try:
         for _ in range(1000):
             error = OSError(24, "Too many open files")
@@ -290,14 +290,12 @@ def test_metrics_are_served_beside_many_that_drip(metrics_server: HealthServer) 
     with many(metrics_server.port, 900, b"GET /metrics HTTP/1.0\r\nX: ") as held:
         for path in ("/metrics", "/livez"):
             assert status(metrics_server.port, path) == 200
-        assert threading.active_count() - before <= health.MOST + 8
+        assert threading.active_count() - before <= 8
         assert is_cut(held[0], 120.0)
 
 
-def test_who_drips_at_the_metrics_is_cut(
-    metrics_server: HealthServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(health, "PATIENCE", 0.5)
+def test_who_drips_at_the_metrics_is_cut(metrics_server: HealthServer) -> None:
+    metrics_server.connections.patience = 0.5
     with contextlib.closing(connected(metrics_server.port, b"GET /metrics HTTP/1.0\r\nX: ")) as one:
         for _ in range(600):
             time.sleep(0.1)

@@ -260,7 +260,10 @@ class Served(Measured):
 
     def open_health(self) -> Health:
         """A server."""
-        return HealthServer(self.metrics, *self._at, **self._how)
+        try:
+            return HealthServer(self.metrics, *self._at, **self._how)
+        except ImportError:
+            raise HealthError("metrics at an address need one more package: pip install uvicorn") from None
 
 
 def _busy() -> str | None:

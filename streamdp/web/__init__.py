@@ -1,4 +1,4 @@
-"""Checks of both servers: the host names in requests, and the number of connections."""
+"""What every server checks: the host names in requests, and the number of connections."""
 
 from __future__ import annotations
 
