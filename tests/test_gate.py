@@ -179,6 +179,27 @@ def test_a_template_that_is_gone_has_its_own_line(folder: Path) -> None:
     assert re.search(r"heart \d beats$", gone["line"])
 
 
+def test_what_was_never_seen_is_named_where_it_is_not_enough_to_fail(folder: Path) -> None:
+    errors = [(630 * 60.0 + i, f"disk {i} of 9 is full") for i in range(3)]
+    lines = (folder / "new.log").read_bytes() + written(errors).replace(b" INFO ", b" FATAL ")
+    (folder / "full.log").write_bytes(lines)
+    first, sentence, change, line = (
+        succeed(folder, "gate", "full.log", "--baseline", "old").decode().splitlines()
+    )
+    assert first.startswith("passed: ")
+    assert sentence == "there is a template that old never had, not enough to fail by so long a baseline:"
+    assert change == "new: 0 before, 3 (1.84%) now: disk <num> of <num> is full"
+    assert line == "  > disk 0 of 9 is full"
+    found = json.loads(succeed(folder, "gate", "full.log", "--baseline", "old", "--json"))
+    assert found["passed"]
+    (change,) = found["changes"]
+    assert (change["kind"], change["after"], change["surprising"]) == ("new", 3, False)
+    (failing,) = json.loads(call(folder, "gate", "both", "--baseline", "old", "--json").stdout)["changes"]
+    rows = succeed(folder, "diff", "all", "--since", "deploy", "--json").splitlines()
+    assert failing["surprising"]
+    assert set(failing) == set(json.loads(rows[0]))
+
+
 def test_what_could_not_fail_is_refused(folder: Path) -> None:
     (folder / "nothing.log").write_bytes(b"")
     (folder / "one.log").write_bytes((folder / "new.log").read_bytes().splitlines(keepends=True)[0])
@@ -206,7 +227,7 @@ def test_the_exit_code_says_whether_a_log_passes(folder: Path) -> None:
     assert done.returncode == 1
     first, change, line = done.stdout.decode().splitlines()
     assert first.startswith("not passed: ")
-    assert change == "new: 0 before, 25 now: pool <num> exhausted: giving up"
+    assert change == "new: 0 before, 25 (13.51%) now: pool <num> exhausted: giving up"
     assert "exhausted" in line
     assert {path.name: path.read_bytes() for path in (folder / "old").iterdir()} == before
 
@@ -221,7 +242,7 @@ def test_json_is_one_object(folder: Path) -> None:
 
 def test_a_state_is_judged_by_a_state_or_its_own_mark(folder: Path) -> None:
     done = call(folder, "gate", "bad", "--baseline", "old")
-    assert (done.returncode, done.stdout.count(b"new: 0 before, 25 now")) == (1, 1)
+    assert (done.returncode, done.stdout.count(b"new: 0 before, 25 (13.51%) now")) == (1, 1)
     assert succeed(folder, "gate", "all", "--baseline", "deploy").startswith(b"passed: ")
 
 
@@ -233,7 +254,10 @@ def test_what_cannot_be_judged_is_said_in_a_line(folder: Path) -> None:
 
     message = refused(Exit.NO_INPUT, "new.log", "--baseline", "r41")
     assert "r41 is no state; make one of a log: streamdp consume r41.log --state r41" in message
-    assert "old.log is no state" in refused(Exit.NO_INPUT, "new.log", "--baseline", "old.log")
+    message = refused(Exit.NO_INPUT, "new.log", "--baseline", "old.log")
+    assert "old.log is no state; make one of a log: streamdp consume old.log --state baseline" in message
+    message = refused(Exit.NO_INPUT, "new.log", "--baseline", "old.db")
+    assert "old.db is a store; a log is judged by a state" in message
     assert "nor a mark (there are: deploy)" in refused(Exit.USAGE, "all", "--baseline", "release")
     refused(Exit.NO_INPUT, "gone.log", "--baseline", "old")
     refused(Exit.USAGE, "new.log", "--baseline", "old", "--rate", "1")

@@ -305,7 +305,11 @@ def gate(
     ] = 0.01,
     json: Annotated[bool, typer.Option("--json", help="as one JSON object")] = False,
 ) -> int:
-    """Exit with 1 if a template of a log is new, has surged or is gone, compared with a baseline."""
+    """Exit with 1 if a template of a log is new, has surged or is gone, compared with a baseline.
+
+    What the baseline never had is always shown. It fails where it has more lines than chance explains, which
+    are fewer the longer the baseline is.
+    """
     from streamdp.cli.gate import gate
 
     return gate(path, baseline, rate, as_json=json)

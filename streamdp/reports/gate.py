@@ -35,6 +35,8 @@ RATE = 0.01
 class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     """Whether a log passes, and what has changed, the most surprising first.
 
+    It does not pass where there are ``changes``. ``unseen`` are templates that the baseline never had, which
+    chance may have brought.
     ``surprise`` of a change is how improbable it is in any of all templates, in nats. ``rate`` is how often a
     log does not pass in which nothing has changed: a third of it is for what is new, for what has surged, and
     for what is gone. The baseline is ``stretches`` of the log's length, or shorter ones where it is short.
@@ -46,6 +48,7 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     baseline_records: int
     stretches: int
     changes: list[Change]
+    unseen: list[Change]
 
 
 def verdict(halves: Halves, rate: float = RATE) -> Verdict:
@@ -61,15 +64,19 @@ def verdict(halves: Halves, rate: float = RATE) -> Verdict:
     before = past.counts[:, ~after].sum(axis=1)
     found, stretches = chances(past.counts[:, ~after], own)
     stories = {story.label: story for story in (*told.ended, *told.stories)} | dict(gone) | dict(born)
-    least, changes = rate / len(Departures._fields), []
+    least, changes, unseen = rate / len(Departures._fields), list[Change](), list[Change]()
     for row, label in enumerate(past.labels.tolist()):
         kinds: dict[Kind, float] = {"surged": found.surged[row], "gone": found.gone[row]}
         kinds |= {"new": found.new[row]} if label in born else {}
         kind = min(kinds, key=lambda each: kinds[each])
-        if label in stories and kinds[kind] <= least:
-            counts = int(before[row]), int(own[row])
-            changes.append(change_of(stories[label], label, past, kind, counts, -math.log(kinds[kind])))
-    changes.sort(key=lambda each: (-each.surprise, -each.after, each.label))
+        fails = kinds[kind] <= least
+        if label in stories and (fails or (label in born and own[row])):
+            counts, surprise = (int(before[row]), int(own[row])), -math.log(kinds[kind])
+            kind = kind if fails else "new"
+            found_in = changes if fails else unseen
+            found_in.append(change_of(stories[label], label, past, kind, counts, surprise))
+    for each in (changes, unseen):
+        each.sort(key=lambda change: (-change.surprise, -change.after, change.label))
     if not changes:
         _need_enough(past.counts[:, ~after], int(own.sum()), least)
     return Verdict(
@@ -79,6 +86,7 @@ def verdict(halves: Halves, rate: float = RATE) -> Verdict:
         baseline_records=int(before.sum()),
         stretches=stretches,
         changes=changes,
+        unseen=unseen,
     )
 
 
@@ -137,7 +145,9 @@ def of_states(told: Told, old: Told) -> Halves:
     _need_records(old.past.counts, "baseline")
     need_like(told, old)
     if not is_later(told, old):
-        return halves_of(told, old)
+        found = halves_of(told, old)
+        past = msgspec.structs.replace(found.told.past, bins=told.past.bins)  # which have the levels
+        return found._replace(told=found.told._replace(past=past))
     if told.stories.records == old.stories.records:
         raise StoriesError("both hold the same records: nothing has come since", Exit.NO_INPUT)
     return _since(told, old, told.united)
@@ -154,7 +164,7 @@ def _since(told: Told, old: Told, united: Mapping[int, int]) -> Halves:
     counts = np.zeros((len(labels), past.counts.shape[1] + 1))
     np.add.at(counts[:, :-1], np.searchsorted(labels, then), past.counts)
     counts[:, -1] = [own.get(label, 0) for label in labels.tolist()]
-    joined = msgspec.structs.replace(told.past, labels=labels, counts=counts, holes={}, bins={})
+    joined = msgspec.structs.replace(told.past, labels=labels, counts=counts)
     undated = [msgspec.structs.replace(each, began=None, began_time=None) for each in told.stories]
     born = {story.label: story for story in undated if story.label not in before}
     after = np.arange(counts.shape[1]) == past.counts.shape[1]
