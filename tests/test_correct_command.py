@@ -18,6 +18,7 @@ from streamdp.state.corrections import (
     CorrectionRequest,
     CorrectionsFile,
 )
+from streamdp.state.lock import FolderLock
 
 RECORDS = 3000
 RUN = ("consume", "--file", "in.jsonl", "--output", "out", "--events", "events", "--state", "state")
@@ -58,7 +59,12 @@ def test_a_correction_is_seen_at_once_and_taken_by_the_next_run(half: Path, tmp_
     done = call(folder, "correct", "state", "rename", str(a), "All", "about", "it", "--who", "ann")
     assert done.returncode == 0, done.stderr
     assert b"correction 1: rename" in done.stderr
-    succeed(folder, "correct", "state", "mute", str(b))
+    assert b"; the next run takes it, and its store; streamdp stories state shows it now" in done.stderr
+    running = FolderLock(folder / "state")
+    assert running.take()
+    done = call(folder, "correct", "state", "mute", str(b))
+    running.close()
+    assert b"; the running process takes it with its next records" in done.stderr
     succeed(folder, "correct", "state", "pin", str(c))
     held, first, second, third = lines_of(folder)
     assert held == {"streamdp": "corrections", "version": 1, "after": 0}

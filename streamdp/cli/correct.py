@@ -11,6 +11,7 @@ from streamdp.errors import ConfigError, Exit
 from streamdp.reports.source import append_correction, open_state
 from streamdp.run.messages import say
 from streamdp.settings.schema import Classes
+from streamdp.state import claim
 from streamdp.state.corrections import (
     LONGEST,
     Correction,
@@ -19,6 +20,7 @@ from streamdp.state.corrections import (
     CorrectionsFile,
     What,
 )
+from streamdp.state.lock import is_locked
 
 USAGE = """rename STORY TITLE, merge STORY STORY, split STORY ID... [--seq NUMBER]..., move ID... STORY [--seq
 NUMBER]..., keep-apart STORY STORY..., pin STORY, mute STORY, split STORY hole N VALUE, close STORY hole N,
@@ -78,4 +80,11 @@ def correct(
         return
     wanted = correction_of(what, given, (getpass.getuser() if who is None else who)[:LONGEST], seqs)
     made = append_correction(state, open_state(state, classes)[1], wanted)
-    say(f"correction {made.number}: {made}; the running process takes it with its next records")
+    sign = claim.newest(Path(state))
+    owner = None if sign is None else sign.owner
+    elsewhere = owner is not None and not owner.ended and not owner.same_machine(claim.Owner.here())
+    if elsewhere or is_locked(Path(state)):
+        when = "the running process takes it with its next records"
+    else:
+        when = f"the next run takes it, and its store; streamdp stories {state} shows it now"
+    say(f"correction {made.number}: {made}; {when}")

@@ -17,6 +17,23 @@ _HELD = re.compile(rb"^lock:.*\bFLOCK\s+ADVISORY\s+WRITE\b", re.M)
 """How Linux shows, in ``/proc/PID/fdinfo/FD``, that a file is locked."""
 
 
+def is_locked(folder: Path) -> bool:
+    """Whether a process of this machine has a folder."""
+    try:
+        fd = open_regular(folder / LOCK)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+    finally:
+        os.close(fd)
+    return False
+
+
 class FolderLock:
     """The file ``lock`` in a folder, which is made where it is missing. Raises OSError where it cannot be."""
 
