@@ -200,9 +200,8 @@ def test_nothing_is_lost_in_silence(server: Server) -> None:
     refused(server.run(*server.consume("new")), 74, "WRONGTYPE")
 
 
-def test_a_stream_that_is_not_there_leaves_nothing_behind(server: Server) -> None:
+def test_a_stream_that_is_not_there_is_refused_before_anything_is_written(server: Server) -> None:
     refused(server.run(*server.consume("out")), 66, "stream news at", "there is no such stream")
-    assert not (server.folder / "out.state").exists()
     assert not server.client.exists("out")
     server.fill(20)
     succeeds(server.run(*server.consume("out")))

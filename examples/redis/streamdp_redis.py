@@ -79,7 +79,8 @@ class RedisSource:
     def __init__(self, request: SourceRequest) -> None:
         self._place = Place.of(request.address, SourceError)
         self._follow, self._last, self._end = request.follow, BEGINNING, False
-        with self._place.asked():  # so that a server that is not there is known at once
+        self._after(1)  # so that a server that is not there is known at once
+        with self._place.asked():
             if not (self._follow or self._place.client.exists(self._place.key)):
                 raise self._place.wrong("there is no such stream: --follow waits for one", Exit.NO_INPUT)
 
