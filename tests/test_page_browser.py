@@ -182,7 +182,7 @@ def test_a_cluster_that_was_searched_opens(opened: tuple[Page, Told], run: Run) 
     page.keyboard.press("/")
     page.keyboard.type(word)
     rows, live = page.locator("#table tbody tr[data-cluster]"), answered(run, "health")["live"]
-    wait_for(lambda: page.inner_text("#found") == f"{rows.count()} of {live}")
+    wait_for(lambda: page.inner_text("#found") == f"{rows.count()} of {live}", seconds=60.0)
     page.locator("#table .open", has_text=word).first.focus()
     page.keyboard.press("Enter")
     panel = page.locator("#cluster")

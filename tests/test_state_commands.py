@@ -143,6 +143,9 @@ def test_export_of_texts(state: Path) -> None:
     given = [json.loads(line) for line in (state / "in.jsonl").read_text().splitlines()]
     assert all(row["word"] in given[row["seq"]]["text"].lower() for row in found["record_words"])
     assert all(row["time"] == given[row["seq"]]["time"] for row in found["records"])
+    for row in found["clusters"]:
+        first, last = (given[row[name]]["time"] for name in ("first_seq", "last_seq"))
+        assert (row["first_time"], row["last_time"]) == (first, last)
     for name in ("cluster_words", "cluster_samples"):
         ranks = defaultdict(list)
         for row in found[name]:
