@@ -8,6 +8,7 @@ import sys
 import warnings
 from collections import Counter
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import duckdb
@@ -235,6 +236,61 @@ def test_vectors_features_and_lines() -> None:
     assert found.stories["title"].tolist() == ["user <num> in", "disk full"]
     with pytest.raises(ValueError, match="lines of logs"):
         found.explain(0, 1)
+
+
+LOG = """\
+2026-01-02 10:00:00 INFO app: user 1 in
+2026-01-02 10:00:01 ERROR app: disk full
+java.lang.IllegalStateException: bad 7
+\tat com.x.A.b(A.java:3)
+\tat com.x.A.c(A.java:4)
+2026-01-02 10:00:02 WARN app: user 2 in
+2026-01-02 10:00:03 ERROR app: disk full
+Traceback (most recent call last):
+  File "a.py", line 3, in f
+ValueError: no
+2026-01-02 10:00:04 INFO app: user 3 in
+java.lang.IllegalStateException: bad 8
+\tat java.util.B.c(B.java:3)
+"""
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_lines_of_a_log_are_read_as_those_of_a_file(kind: str, tmp_path: Path) -> None:
+    (tmp_path / "app.log").write_text(LOG)
+    run = streamdp.Run(str(tmp_path / "app.log"), Settings(format="log"))
+    answers = {line.position["line"] - 1: line for batch in run for line in batch.assignments}
+    lines = LOG.splitlines()
+    found = streamdp.cluster(KINDS[kind]({"line": lines}), "line", format="log")
+    assert isinstance(found.frame, KINDS[kind] if kind != "pyarrow" else pa.Table)
+    rows = as_pandas(found.frame).to_dict("records")
+    assert sorted(answers) == [0, 1, 3, 5, 6, 9, 10, 12]  # the last by the end of its trace
+    assert rows[12]["template"] == answers[12].template == "java.lang.IllegalStateException@java.util.B.c"
+    for row, line in answers.items():
+        assert (rows[row]["label"], rows[row]["stable_since"]) == (line.cluster, row)
+    assert [rows[row]["template"] for row in (0, 1, 5, 9)] == [
+        *("user <num> in", "disk full", "user <num> in"),
+        "ValueError@a.py#f",
+    ]
+    for row, before in ((2, 1), (4, 3), (7, 6), (8, 6), (11, 10)):  # they go on with the line before
+        assert {**rows[row], "line": ""} == {**rows[before], "line": ""}
+    began = as_pandas(found.stories).set_index("title")["began"]
+    assert began["user <num> in"] == "2026-01-02T10:00:00Z"
+
+
+def test_times_of_a_log_without_years_and_of_a_column() -> None:
+    lines = ["Dec 31 23:59:58 host app[1]: user 1 in", None, "Jan  1 00:00:01 host app[1]: user 2 in"]
+    with pytest.warns(UserWarning, match="^row 1 cannot be clustered: column 'line' holds nothing"):
+        found = streamdp.cluster(pl.DataFrame({"line": lines}), "line", format="log")
+    assert found["template"].to_list() == ["user <num> in", None, "user <num> in"]
+    began, last = found.stories["began", "last"].row(0)
+    assert int(last[:4]) == int(began[:4]) + 1
+    times = [datetime(2026, 5, day, tzinfo=UTC) for day in (1, 2, 3)]
+    dated = pl.DataFrame({"line": [lines[0], lines[2], lines[2]], "at": times})
+    found = streamdp.cluster(dated, "line", format="log", time_field="at")
+    assert found.stories["began", "last"].row(0) == ("2026-05-01T00:00:00Z", "2026-05-03T00:00:00Z")
+    with pytest.raises(ValueError, match="has a column 'template' already"):
+        streamdp.cluster(pl.DataFrame({"line": lines, "template": lines}), "line", format="log")
 
 
 # ---------------------------------------------------------------- evidence

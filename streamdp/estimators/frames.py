@@ -5,18 +5,24 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable, Iterator
 from functools import cached_property
+from time import time as now
 from typing import Any
 
 import msgspec
 import numpy as np
 
 from streamdp.answers.evidence import Evidence
+from streamdp.decode.log import FIRST
+from streamdp.decode.log_times import years_of
+from streamdp.encode.encoders import decoder_of
 from streamdp.encode.rows import Rows
 from streamdp.engine import Engine
 from streamdp.records import (
+    JOINED,
     Answers,
     Assignment,
     Position,
+    Raw,
     Record,
     Reject,
     all_plain,
@@ -35,6 +41,9 @@ LABEL, PROBABILITY, LASTING, SINCE = COLUMNS = (
     "stable_since",
 )
 """The columns that a frame gets."""
+
+TEMPLATE = "template"
+"""The column that a frame of lines of a log gets, too."""
 
 NO_LABEL = -1
 """The label of a row that could not be clustered."""
@@ -55,7 +64,8 @@ class Clustering:
         The frame that was given, of the same kind and in the same order, with four more columns: ``label``
         (-1 for a row that could not be clustered), ``probability`` and ``lasting_probability`` as in an
         assignment, and ``stable_since``, the number of the row (from 0) at which the label came to be what it
-        is: its own, or a later one that made the model change its mind.
+        is: its own, or a later one that made the model change its mind. A frame of a log has
+        ``template``, too; a line that goes on with the one before, as of a stack trace, has what that has.
 
     Examples
     --------
@@ -85,7 +95,7 @@ class Clustering:
         The first rows, if they have none, come behind the first that has: a stream whose first record has no
         time would take none of the others'.
         """
-        records = self._records
+        records = [each for each in self._records if not _goes_on(each)]
         times = np.array([getattr(each, "time", None) for each in records], float)
         missing = np.isnan(times)
         if not missing.all():
@@ -109,19 +119,29 @@ class Clustering:
         """The columns that the frame gets."""
         import narwhals.stable.v1 as nw
 
-        found = [self._newest.get(row) for row in range(len(self._records))]
+        rows = list[int]()
+        for row, record in enumerate(self._records):
+            rows.append(rows[-1] if rows and _goes_on(record) else row)
+        found = [self._newest.get(row) for row in rows]
         lasting = [None if each is None else each.lasting_probability for each in found]
         values = {
             LABEL: [NO_LABEL if each is None else each.cluster for each in found],
             PROBABILITY: [None if each is None else each.probability for each in found],
             LASTING: [None if each is msgspec.UNSET else each for each in lasting],
-            SINCE: [self._since.get(row, NO_LABEL) for row in range(len(found))],
+            SINCE: [self._since.get(row, NO_LABEL) for row in rows],
         }
+        kinds: dict[str, Any] = {LABEL: nw.Int64, SINCE: nw.Int64}
+        if self._settings.of_lines:
+            newest = {each.cluster: each.template for each in self._engine.clusters()}
+            values[TEMPLATE] = [
+                None if each is None else newest.get(each.cluster, each.template) for each in found
+            ]
+            kinds[TEMPLATE] = nw.String
         return [
             nw.new_series(
                 name,
                 column,
-                nw.Int64 if name in (LABEL, SINCE) else nw.Float64,
+                kinds.get(name, nw.Float64),
                 native_namespace=nw.get_native_namespace(self._table),
             )
             for name, column in values.items()
@@ -216,7 +236,8 @@ def cluster_frame(X: Any, columns: Any, settings: Settings) -> Clustering:
     if missing := [name for name in names if name not in table.columns]:
         has = ", ".join(map(str, table.columns))
         raise ValueError(f"the frame has no column {missing[0]!r}; it has {has}")
-    if taken := [name for name in COLUMNS if name in table.columns]:
+    added = (*COLUMNS, TEMPLATE) if settings.of_lines else COLUMNS
+    if taken := [name for name in added if name in table.columns]:
         raise ValueError(f"the frame has a column {taken[0]!r} already: rename or drop it")
     time = settings.time_field if settings.time_field in table.columns else None
     if time is None and settings.time_field != Settings().time_field:
@@ -279,7 +300,43 @@ def _of_column(column: Any, values: list[Any], times: list[Any], settings: Setti
                 detail = made.detail.replace(f"field {name!r}"[:-1], f"column {column!r}"[:-1])
                 made = msgspec.structs.replace(made, detail=detail)
             found.append(made)
-    return found
+    return _of_log(found, settings) if settings.of_lines else found
+
+
+def _of_log(found: list[Record | Reject], settings: Settings) -> list[Record | Reject]:
+    """The records of lines, read as those of a file are: a time of its row goes before that in the line."""
+    decoder, written = decoder_of(settings, "log"), now()
+    lines = [
+        str(each.value).encode("utf-8", "replace") if isinstance(each, Record) else b"" for each in found
+    ]
+    assert decoder.log is not None
+    if not decoder.log.given:
+        decoder.log.learn(filter(None, lines[:FIRST]))
+    decoder.log.years[""] = years_of(decoder.log.dates(enumerate(lines)), written)
+    made, raw = list[Record | Reject](), Raw(b"", {}, written)
+    for n, (line, given) in enumerate(zip(lines, found, strict=True)):
+        raw = Raw(line, {"record": n, "line": n}, written)
+        record = given if isinstance(given, Reject) else decoder.decode(raw)
+        _put_ended(made, decoder.overdue(raw))
+        made.append(record)
+    decoder.log.end()
+    _put_ended(made, decoder.overdue(raw))
+    for n, (record, given) in enumerate(zip(made, found, strict=True)):
+        if isinstance(record, Record) and isinstance(given, Record):
+            at = record.time if given.time is None else given.time
+            made[n] = msgspec.structs.replace(record, position={"record": n}, time=at, arrival=None)
+    return made
+
+
+def _put_ended(made: list[Record | Reject], ended: list[Record]) -> None:
+    """Put the exception of a trace that is over at the last line of it."""
+    if ended and made and _goes_on(made[-1]):
+        made[-1] = ended[-1]
+
+
+def _goes_on(record: Record | Reject) -> bool:
+    """Whether it is a line that goes on with the one before it."""
+    return isinstance(record, Reject) and record.reason == JOINED
 
 
 def _is_vector(value: Any) -> bool:
