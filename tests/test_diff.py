@@ -133,6 +133,14 @@ def test_marks_are_refused_where_they_are_none(folder: Path) -> None:
     refused(folder, Exit.CANNOT_CREATE, "diff", "linked", "--mark", "deploy")
 
 
+def test_answers_do_not_say_what_has_changed(tmp_path: Path) -> None:
+    records = "".join(json.dumps(each) + "\n" for each in headlines(100)).encode()
+    succeed(tmp_path, "consume", "-", "--output", "w.jsonl", stdin=records)
+    for options in (("--since", "6h"), ("--mark", "deploy")):
+        code, said = fail(tmp_path, "diff", "w.jsonl", *options)
+        assert (code, "answers do not say what has changed: ask a state or a store" in said) == (65, True)
+
+
 def test_the_newest_record_is_the_mark_of_an_old_log(folder: Path) -> None:
     succeed(folder, "diff", "app", "--mark", "end")
     assert b'{"name":"end","time":17676' in (folder / "app.marks.jsonl").read_bytes()

@@ -51,7 +51,10 @@ def test_few_vectors_are_counted_as_stories_exported_and_drawn(count: int, tmp_p
 def test_stories_vectors_and_an_empty_state(tmp_path: Path) -> None:
     succeed(tmp_path, "consume", "--file", "-", "--state", "empty")
     assert succeed(tmp_path, "stories", "empty", "--json", "--least", "1") == b""
-    assert b"0 records" in succeed(tmp_path, "stories", "empty")
+    shown = succeed(tmp_path, "stories", "empty")
+    assert b"0 records" in shown
+    assert b"live stories: there are no records yet" in shown
+    assert b"record -1" not in shown
     data = b"".join(b'{"vector": [%d, 0.5]}\n' % (9 * (i % 2)) for i in range(250))
     succeed(tmp_path, "consume", "--file", "-", "--state", "state", stdin=data)
     clusters = parsed(succeed(tmp_path, "stories", "state", "--json", "--least", "1"))

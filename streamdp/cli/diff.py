@@ -72,7 +72,7 @@ def mark(state: str, name: str, time: str | None) -> None:
     elif clock.dated and abs(now - clock.time) <= LIVE:
         moment, why = now, "which is now"
     else:
-        moment, why = math.nextafter(clock.time, math.inf), "the newest record in the state"
+        moment, why = max(math.nextafter(clock.time, math.inf), 0.0), "the newest record in the state"
     add_mark(state, Mark(name, moment))
     say(f"{name} is {_when(moment, dated=clock.dated)}, {why}")
 

@@ -166,6 +166,8 @@ def _title(found: Stories, options: StoriesOptions) -> str:
     what = "ended" if options.closed else "growing" if options.growing else "live"
     what = "coarse" if options.coarse else what
     what = "live and ended" if what == "live" and (options.every or options.search is not None) else what
+    if not found.records:
+        return f"{what} {found.nouns}: there are no records yet"
     return f"{what} {found.nouns}; now: the last {found.clock.words}, to {_end(found)}"
 
 

@@ -15,7 +15,7 @@ from streamdp.errors import Exit
 from streamdp.lines.holes import Bins, Past
 from streamdp.lines.values import LEVEL
 from streamdp.records.stored import store_version
-from streamdp.reports.source import opened
+from streamdp.reports.source import is_state, opened
 from streamdp.reports.store import StoreStories
 from streamdp.story.answers import StoriesError
 from streamdp.story.changes import SURPRISING, of_kinds, of_values
@@ -122,14 +122,21 @@ class Halves(NamedTuple):
 
 def told_at(path: str | Path) -> Told:
     """What a state or a store knows of its past. Raises StreamdpError."""
-    return told_of_store(StoreStories(path)) if store_version(path) else told_of(opened(path)[1])
+    return told_of_store(StoreStories(path)) if store_version(path) else told_of(_engine_at(path))
 
 
 def clock_at(path: str | Path) -> Clock:
     """The clock of a state or a store, which may hold no records yet. Raises StreamdpError."""
     if store_version(path):
         return StoreStories(path).stories().clock
-    return opened(path)[1].stories(records=False).clock
+    return _engine_at(path).stories(records=False).clock
+
+
+def _engine_at(path: str | Path) -> Engine:
+    if not is_state(path):
+        what = "is no state and no store, and answers do not say what has changed: ask a state or a store"
+        raise StoriesError(f"{path}: {what}", Exit.BAD_DATA)
+    return opened(path)[1]
 
 
 def told_of_store(store: StoreStories) -> Told:
