@@ -187,6 +187,13 @@ def test_a_row_of_vectors_or_features_that_are_none_has_no_label() -> None:
         streamdp.cluster(pd.DataFrame({"v": [[1.0, None], [1.0, 2.0]]}), "v")
 
 
+def test_half_of_a_surrogate_pair_costs_nothing() -> None:
+    frame = pd.DataFrame({"text": pd.Series(["coast \ud800 storm", "storm at the coast"], dtype=object)})
+    assert streamdp.cluster(frame, "text")["label"].tolist() == [0, 0]
+    answers = Engine(Settings(keep=("by",))).advance([{"text": "coast storm", "by": ["\udfff", 3]}])
+    assert answers.assignments[0].keep == {"by": ["\ufffd", 3]}
+
+
 @pytest.mark.parametrize("name", [0, "id", "time", "vector", "features", "text"])
 def test_a_column_may_have_any_name(name: Any) -> None:
     texts = ["coast storm", "storm at the coast", "vote on taxes"]

@@ -12,7 +12,7 @@ import msgspec
 
 from streamdp.decode.decoder import Decoder
 from streamdp.encode.encoders import decoder_of
-from streamdp.records import Position, Raw, Record, Reject, is_missing, is_time, seconds_of
+from streamdp.records import Position, Raw, Record, Reject, is_missing, is_time, seconds_of, storable
 from streamdp.settings import Settings
 
 
@@ -43,7 +43,10 @@ class Rows:
             return row
         if not self._plain and self._has_value(row):
             fields = {str(name): _written(value) for name, value in row.items() if not is_missing(value)}
-            data = msgspec.json.encode(fields, enc_hook=_plain)
+            try:
+                data = msgspec.json.encode(fields, enc_hook=_plain)
+            except UnicodeEncodeError:  # half of a surrogate pair
+                data = msgspec.json.encode(storable(fields), enc_hook=_plain)
             found = self._decoder.decode(Raw(data, position, math.inf))
             return found if isinstance(found, Reject) else msgspec.structs.replace(found, arrival=None)
         time = row.get(self._settings.time_field)

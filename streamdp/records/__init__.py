@@ -162,19 +162,20 @@ def _kept_of(keep: Any) -> dict[str, Any] | None:
         return None
     if not isinstance(keep, Mapping):
         raise TypeError(f"the kept fields of a record are a mapping from names to values, not {shown(keep)}")
-    found: dict[str, Any] = _kept(keep)
+    found: dict[str, Any] = storable(keep)
     return found
 
 
-def _kept(value: Any) -> Any:
+def storable(value: Any) -> Any:
+    """A value of JSON, or of numpy, with texts and whole numbers that a state can hold."""
     if isinstance(value, str):
         return _whole(value)
     if isinstance(value, Mapping):
-        return {_whole(str(name)): _kept(part) for name, part in value.items()}
+        return {_whole(str(name)): storable(part) for name, part in value.items()}
     if isinstance(value, list | tuple):
-        return [_kept(part) for part in value]
+        return [storable(part) for part in value]
     if hasattr(value, "tolist"):  # an array, or a number of numpy
-        return _kept(value.tolist())
+        return storable(value.tolist())
     if isinstance(value, int) and not _MOST_BELOW <= value < _MOST:
         return str(value)
     return value
