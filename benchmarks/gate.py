@@ -56,6 +56,12 @@ def found_in(baseline: np.ndarray, judged: np.ndarray) -> Departures:
     return Departures(*(each.min() for each in chances(counts, own)[0]))
 
 
+def unseen(baseline: np.ndarray, judged: np.ndarray) -> float:
+    """The largest share of the judged lines that a template has which the baseline never had."""
+    names, counts = np.unique(judged, return_counts=True)
+    return float(counts[~np.isin(names, baseline)].max(initial=0)) / len(judged)
+
+
 def planted(kind: str, baseline: np.ndarray, judged: np.ndarray, draw: np.random.Generator) -> None:
     """Plant a template: a fifth of the judged lines; ten times its share of .03; none of its share of .1."""
     before, after = {"new": (0.0, 0.2), "surged": (0.03, 0.3), "gone": (0.1, 0.0)}[kind]
@@ -106,6 +112,13 @@ def main() -> None:
         (caution, f"{np.mean(list(each.values())):.4f}", f"{max(each.values()):.3f}")
         for caution, each in fails.items()
     ]
+    shares = {
+        name: np.array([unseen(*cut) for cut in cuts(own, options.cuts, 0)]) for name, own in sets.items()
+    }
+    rows = [
+        (name, *(f"{(each >= least).mean():.3f}" for least in (0.05, 0.2))) for name, each in shares.items()
+    ]
+    show("cuts with a new template of so many lines, where nothing was planted", ("log", ".05", ".2"), rows)
     show("by caution, all logs", ("caution", "fails", "most of a log"), means)
 
 
