@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Literal, NamedTuple
@@ -213,15 +214,18 @@ def since_state(state: str | Path, other: str | Path) -> Diff:
     return _compared(halves_of(told_at(state), told_at(other)))
 
 
-def halves_of(told: Told, old: Told) -> Halves:
-    """Another stream, or an earlier moment of this one, before what this one is. Raises StoriesError."""
+def halves_of(told: Told, old: Told, *, whole: bool = False) -> Halves:
+    """Another stream, or an earlier moment of this one, before what this one is; ``whole``: all of this one.
+
+    Raises StoriesError.
+    """
     need_like(told, old)
     longest = max(told.past.length, old.past.length)
     past, was = _by(told.past, longest), _by(old.past, longest)
     starts = (past.first + np.arange(past.counts.shape[1])) * past.length
     end = (was.first + was.counts.shape[1]) * was.length
     later = starts >= end - was.length
-    if not later.any() or past.dated != was.dated:
+    if whole or not later.any() or past.dated != was.dated:
         later = np.ones(len(starts), bool)
     names = {_name_of(story, told): story.label for story in reversed(list(told.stories))}
     same = {_first_of(story): story.label for story in told.stories if not story.template}
@@ -229,26 +233,74 @@ def halves_of(told: Told, old: Told) -> Halves:
         live = {story.label for story in told.stories}
         labels_now = {story.label: now_of(story.label, told.united) for story in old.stories}
         same = {_first_of(s): labels_now[s.label] for s in old.stories if labels_now[s.label] in live}
-    numbers, gone = dict[int, int](), dict[int, Story]()
+    numbers, gone, joined_to = dict[int, int](), dict[int, Story](), dict[int, int]()
+    if told.templates and not is_later(told, old):
+        names, joined_to = _as_general(told, old)
     for story in old.stories:
         number = same.get(_first_of(story), names.get(_name_of(story, old), -1 - len(gone)))
         numbers[story.label] = number
         if number < 0:
             gone[number] = story
-    born = {s.label: s for s in told.stories if s.label not in set(numbers.values())}
+    known = {*numbers.values(), *joined_to}
+    born = {s.label: s for s in told.stories if s.label not in known}
     before = was.counts.shape[1]
     rows = zip(was.labels.tolist(), was.counts, strict=True)
     counted = [(numbers[label], row) for label, row in rows if label in numbers]
-    labels = np.unique([number for number, _ in counted] + past.labels.tolist()).astype(np.int64)
+    own = [joined_to.get(label, label) for label in past.labels.tolist()]
+    labels = np.unique([number for number, _ in counted] + own).astype(np.int64)
     counts = np.zeros((len(labels), before + np.count_nonzero(later)))
     for number, row in counted:
         counts[np.searchsorted(labels, number), :before] += row
-    counts[np.searchsorted(labels, past.labels), before:] = past.counts[:, later]
+    np.add.at(counts[:, before:], np.searchsorted(labels, own), past.counts[:, later])
     after = np.arange(counts.shape[1]) >= before
     around = past.around | {n: was.around[s.label] for n, s in gone.items() if s.label in was.around}
     joined = msgspec.structs.replace(past, labels=labels, counts=counts, bins={}, around=around)
     bounds = was.first * was.length, end, starts[later][0], starts[-1] + past.length
     return Halves(told._replace(past=joined), after, bounds, gone, born)
+
+
+def _as_general(told: Told, old: Told) -> tuple[dict[str, int], dict[int, int]]:
+    """Labels of templates by how they, or less general ones, read in another stream.
+
+    Where a template there has a hole, logs here may have had one word only, and the other way round. The
+    second are templates here that are one there: their labels, with that of the one that stands for them.
+    """
+    names, joined = dict[str, int](), dict[int, int]()
+    theirs = defaultdict[int, list[str]](list)
+    for story in old.stories:
+        name = _name_of(story, old)
+        theirs[len(name.split())].append(name)
+    exact = {_name_of(story, old) for story in old.stories}
+    for story in sorted(told.stories, key=lambda each: _name_of(each, told) not in exact):  # these first
+        name = _name_of(story, told)
+        near = [name] if name in exact else theirs[len(name.split())]
+        if covering := [other for other in near if covers(other, name)]:
+            label = names.setdefault(min(covering, key=lambda other: other.count("<")), story.label)
+            if label != story.label:
+                joined[story.label] = label
+        else:
+            for other in near:
+                if covers(name, other):
+                    names.setdefault(other, story.label)
+    return names, joined
+
+
+def covers(general: str, template: str) -> bool:
+    """Whether lines of a template are lines of one that is as general or more.
+
+    >>> covers("user=<word> logged in", "user=ann logged in")
+    True
+    """
+    words, others = general.split(), template.split()
+    return len(words) == len(others) and all(map(_covers_word, words, others))
+
+
+def _covers_word(word: str, other: str) -> bool:
+    begin, end = word.find("<"), word.rfind(">") + 1
+    if word == other or not 0 <= begin < end:
+        return word == other
+    fixed = begin + len(word) - end
+    return len(other) > fixed and other.startswith(word[:begin]) and other.endswith(word[end:])
 
 
 def need_like(told: Told, old: Told) -> None:

@@ -145,7 +145,7 @@ def of_states(told: Told, old: Told) -> Halves:
     _need_records(old.past.counts, "baseline")
     need_like(told, old)
     if not is_later(told, old):
-        found = halves_of(told, old)
+        found = halves_of(told, old, whole=True)
         past = msgspec.structs.replace(found.told.past, bins=told.past.bins)  # which have the levels
         return found._replace(told=found.told._replace(past=past))
     if told.stories.records == old.stories.records:
