@@ -24,7 +24,7 @@ import jsonschema
 import msgspec
 import pytest
 from commands import call as call_command
-from commands import fail, wait_for
+from commands import fail, succeed, wait_for
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pages import blocks, same, sessions
@@ -531,6 +531,18 @@ def test_a_second_service_on_one_state_is_refused(served: Served) -> None:
     done = call_command(served.folder, "serve", "--state", "st", "--store", "other.db", "--port", "0")
     assert done.returncode == 73
     assert b"in use by another streamdp process" in done.stderr
+    assert b"the service is at" not in done.stderr
+
+
+def test_where_it_is_is_said_once_it_is_there(tmp_path: Path) -> None:
+    (tmp_path / "in.jsonl").write_text('{"text": "storm hits coast"}\n')
+    succeed(tmp_path, "consume", "in.jsonl", "--output", "a", "--state", "learned", "--store", "other.db")
+    serve = ("serve", "--port", "0", "--state")
+    told = "other.db exists, and st is new: name another --store, or the --state that goes on with it\n"
+    assert fail(tmp_path, *serve, "st", "--store", "other.db") == (73, f"streamdp: {told}")
+    code, message = fail(tmp_path, *serve, "learned", "--store", "other.db")
+    assert code == 65
+    assert "in.jsonl, and no journal: name another --state (--start-from begins with" in message
 
 
 def test_on_other_addresses_a_token_is_asked_for(tmp_path: Path) -> None:

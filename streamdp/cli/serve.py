@@ -7,6 +7,7 @@ import os
 import resource
 import ssl
 from collections.abc import Container
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -16,6 +17,7 @@ from streamdp.cli.consume import run_to_end
 from streamdp.cli.display import Display
 from streamdp.cli.warm import prepare
 from streamdp.errors import ConfigError, Exit
+from streamdp.records.stored import holds_nothing
 from streamdp.run.alarm import Alarm
 from streamdp.run.interrupt import LIMIT, Interrupt
 from streamdp.run.messages import warn
@@ -25,6 +27,7 @@ from streamdp.settings import Settings
 from streamdp.settings.alerts import Alerting
 from streamdp.settings.assemble import automatic
 from streamdp.settings.io_options import NOWHERE, Input, Outputs, Service, Serving
+from streamdp.state.snapshot import snapshots
 from streamdp.web import is_loopback
 
 TOKEN = "STREAMDP_TOKEN"  # noqa: S105 - its name
@@ -82,7 +85,18 @@ def _checked(outputs: Outputs, written: Container[str]) -> Outputs:
     if outputs.frozen or outputs.final_only:
         flag = "--frozen" if outputs.frozen else "--final-only"
         raise ConfigError(f"serve learns from records and answers them at once: leave {flag} out", Exit.USAGE)
+    if not outputs.overwrite and not snapshots(Path(outputs.state)) and not _is_new(outputs.store):
+        raise ConfigError(
+            f"{outputs.store} exists, and {outputs.state} is new: name another --store, or the --state that "
+            "goes on with it",
+            Exit.CANNOT_CREATE,
+        )
     return outputs if "output" in written else msgspec.structs.replace(outputs, output=NOWHERE)
+
+
+def _is_new(store: str) -> bool:
+    """Whether nothing is there, or a store that the start of a run has left empty."""
+    return not os.path.isfile(store) or not os.path.getsize(store) or holds_nothing(store)
 
 
 def _allow_files(wanted: int) -> None:

@@ -10,7 +10,7 @@ from streamdp.cli.stories import SECONDS
 from streamdp.engine import Engine
 from streamdp.errors import ConfigError, Exit
 from streamdp.reports.source import append_correction, open_state, opened
-from streamdp.run.observers import open_page, show_snapshot
+from streamdp.run.observers import open_page, say_where, show_snapshot
 from streamdp.run.pace import EVERY
 from streamdp.settings.assemble import automatic
 from streamdp.settings.io_options import Serving
@@ -43,6 +43,7 @@ def serve_state(state: str, at: Serving, classes: Classes) -> None:
             raise ConfigError(f"{state}: corrections are kept in the folder of a state", Exit.USAGE)
         if at.page_corrections:
             page.view.give = give
+        say_where(page, at)
         show_snapshot(page, engine, figures)
         looked = ticked = time.monotonic()
         while True:

@@ -301,7 +301,7 @@ def checked_token(token: str, where: str) -> str:
 
 def open_page(at: Serving, stream: str, chosen: Sequence[str], **how: Any) -> Page:
     """Serve a page. Raises StreamdpError."""
-    token, called = how.pop("token", None) or token_in(at.page_token), how.pop("called", "page")
+    token = how.pop("token", None) or token_in(at.page_token)
     try:
         from streamdp.page.server import Page
         from streamdp.page.view import View
@@ -310,10 +310,13 @@ def open_page(at: Serving, stream: str, chosen: Sequence[str], **how: Any) -> Pa
             "the page needs two more packages: pip install starlette uvicorn", Exit.UNAVAILABLE
         ) from None
     assert at.page is not None
-    page = Page(View(stream, chosen), at.page_host, at.page, token, **how)
+    return Page(View(stream, chosen), at.page_host, at.page, token, **how)
+
+
+def say_where(page: Page, at: Serving, called: str = "page") -> None:
+    """Say at which address a page is, once nothing stands in its way."""
     known = "" if at.page_token is None else f", with ?token= and what {at.page_token} holds"
     say(f"the {called} is at {page.address}{known}")
-    return page
 
 
 def show_snapshot(page: Page, engine: Engine, figures: dict[str, Any]) -> None:
@@ -333,6 +336,7 @@ class LivePage(RunObserver):
     def __init__(self, at: Serving, stream: str, chosen: Sequence[str], **how: Any) -> None:
         super().__init__()
         self._linger, self._corrects = at.page_linger, at.page_corrections
+        self._at, self._called = at, how.pop("called", "page")
         self.page = open_page(at, stream, chosen, **how)
         self._pace, self._unheard = Pace(), 0.0
         self._begun = False
@@ -353,6 +357,7 @@ class LivePage(RunObserver):
             return give and give(engine, given)
 
         view.give = at_once if self._corrects else None
+        say_where(self.page, self._at, self._called)
 
     def beat(self, engine: Engine, reader: Reader | None, answered: int) -> None:
         """Answer questions of pages, and update them once a second."""

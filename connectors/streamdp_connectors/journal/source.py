@@ -72,7 +72,8 @@ class JournalSource:
         line = positions.get("line")
         if positions.get("file") != JOURNAL or type(line) is not int or line < 0:
             raise SourceError(
-                f"the state continues {positions.get('file')}, and no journal: use that name again",
+                f"the state continues {positions.get('file')}, and no journal: name another --state "
+                "(--start-from begins with what this one has learned)",
                 Exit.BAD_DATA,
             )
         before = [segment for segment in segments(self.folder) if segment.before <= line]
