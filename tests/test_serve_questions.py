@@ -159,6 +159,24 @@ def test_a_correction_that_cannot_be_is_refused_and_not_written(served: Served) 
     assert listed(served) == before
 
 
+def test_no_path_passes_over_a_field_that_it_does_not_have(served: Served) -> None:
+    for path in ("/v1/events", "/v1/openapi.json", "/v1/marks", "/v1/stories/0"):
+        status, said = served.ask("GET", f"{path}?least=3")
+        assert (status, said["error"].partition(" (")[0]) == (400, "least: there is no such field"), path
+    for path in ("/v1/where", "/v1/corrections"):
+        status, said = served.ask("POST", f"{path}?text=storm", b'{"text": "storm", "what": "mute"}')
+        assert (status, said["error"]) == (400, "text: there is no such field (there are: none)"), path
+
+
+def test_the_document_allows_no_text_that_is_null_in_a_query() -> None:
+    for path, methods in SCHEMAS["paths"].items():
+        for parameter in methods.get("get", {}).get("parameters", ()):
+            kinds = [kind.get("type") for kind in parameter["schema"].get("anyOf", [parameter["schema"]])]
+            assert kinds not in (["string", "null"], ["null", "string"]), (path, parameter["name"])
+    kinds = SCHEMAS["paths"]["/v1/events"]["get"]["responses"]["200"]["content"]
+    assert list(kinds) == ["text/event-stream"]
+
+
 ASKED = (
     *(
         "/",

@@ -12,6 +12,7 @@ import msgspec
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
+from streamdp.answers.listing import printable
 from streamdp.encode.embedding import EmbeddingError
 from streamdp.page.guard import Allowance
 from streamdp.questions.asking import QuestionError
@@ -49,6 +50,14 @@ def allow(allowance: Allowance, what: str = "questions") -> None:
 def kind_of(request: Request) -> str:
     """What a body is, as its sender says: its content type without parameters."""
     return request.headers.get("content-type", "").partition(";")[0].strip().lower()
+
+
+def only(request: Request, *names: str) -> None:
+    """See that a query has no other fields than these. Raises AskError."""
+    for name in request.query_params:
+        if name not in names:
+            there = ", ".join(names) or "none"
+            raise AskError(400, f"{printable(name)[:40]}: there is no such field (there are: {there})")
 
 
 def or_error(answer: Endpoint) -> Endpoint:

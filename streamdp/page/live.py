@@ -26,6 +26,7 @@ from streamdp.page.errors import (
     allow,
     as_json,
     kind_of,
+    only,
     or_error,
     whole,
 )
@@ -156,7 +157,7 @@ class Live:
                 method: instead.get(kind.name) or self._endpoint(kind, ready, read)
                 for method, kind in kinds.items()
             }
-            yield route(path.replace("{label}", "{label:int}"), endpoints)
+            yield route(path, endpoints)
 
     def _endpoint(self, kind: Kind, ready: Callable[[], object], read: Whole) -> Endpoint:
         async def answered(request: Request) -> Response:
@@ -181,6 +182,7 @@ class Live:
         example = EXAMPLES[kind.takes]
         if kind_of(request) != "application/json":
             raise AskError(415, f"send JSON: {example}")
+        only(request)
         if kind.takes is WhereWouldItGo:
             allow(self._scores, "requests")
         try:

@@ -24,7 +24,7 @@ def parse(takes: type[Some], given: Mapping[str, Any], *, texts: bool = False) -
     fields = _fields(takes)  # type: ignore[arg-type]  # a class of structs can be hashed
     for name in given:
         if name not in fields:
-            there = ", ".join(fields)
+            there = ", ".join(fields) or "none"
             raise QuestionError(f"{printable(str(name))[:40]}: there is no such field (there are: {there})")
     made = {}
     for name, (kind, field) in fields.items():
@@ -58,7 +58,7 @@ def wanted(kind: inspect.Type) -> str:
     said = ""
     while isinstance(kind, inspect.Metadata | inspect.UnionType):
         if isinstance(kind, inspect.Metadata):
-            said, kind = said or (kind.extra_json_schema or {}).get("description", ""), kind.type
+            said, kind = (kind.extra_json_schema or {}).get("description", said), kind.type
         else:
             kind = next(each for each in kind.types if not isinstance(each, inspect.NoneType))
     match kind:
@@ -68,8 +68,10 @@ def wanted(kind: inspect.Type) -> str:
             return "true or false"
         case inspect.LiteralType(values=values):
             return f"one of {', '.join(map(str, values))}"
-        case inspect.StrType(max_length=most):
-            return f"a text of at most {most:,} characters: {said}" if most else f"a text: {said}"
+        case inspect.StrType(min_length=least, max_length=most):
+            if most is None:
+                return f"a text: {said}"
+            return f"a text of {f'{least} to' if least else 'at most'} {most:,} characters: {said}"
     return said or "a list"
 
 

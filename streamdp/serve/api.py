@@ -14,7 +14,7 @@ from starlette.routing import Route
 
 from streamdp.decode.otlp import LARGEST
 from streamdp.page.api import Api
-from streamdp.page.errors import AskError, Endpoint, as_json, kind_of, or_error
+from streamdp.page.errors import AskError, Endpoint, as_json, kind_of, only, or_error
 from streamdp.page.live import queried
 from streamdp.questions.answers import Answer
 from streamdp.questions.questions import KIND_OF, ShowAnswer
@@ -118,6 +118,7 @@ class Service:
     async def events(self, request: Request) -> Response:
         """Events of stories, as server-sent events; from one on, else those that come."""
         stored = self._open().stored
+        only(request, "last_event_id")
         last = request.headers.get("last-event-id") or request.query_params.get("last_event_id")
         if last is not None and not (last.isascii() and last.isdigit() and len(last) < 16):
             raise AskError(400, "last-event-id: the number of an event")
@@ -174,6 +175,7 @@ class Service:
 
     async def openapi(self, request: Request) -> Response:
         """What all paths take and answer, as OpenAPI has it."""
+        only(request)
         return as_json(_encode(document()))
 
     async def health(self, request: Request) -> Response:

@@ -71,7 +71,7 @@ OPERATIONS = (
     Operation(
         "/v1/events",
         "get",
-        "Send events of stories as they come; Last-Event-ID goes on after one",
+        "Send events of stories as server-sent events, without end; Last-Event-ID goes on after one",
         {EVENTS: _TEXT},
         (400, 503),
         {"last_event_id": {"type": "string", "pattern": "^[0-9]{1,15}$"}},
@@ -118,10 +118,21 @@ def _asked(components: dict[str, Any]) -> Callable[[Kind], Operation]:
                 kind.path, "post", summary, {JSON: kind.answer}, refusals, takes={JSON: kind.takes}
             )
         needed = own.get("required", ())
-        fields = {name: {**each, "required": name in needed} for name, each in own["properties"].items()}
+        fields = {
+            name: {**_plain(each), "required": name in needed} for name, each in own["properties"].items()
+        }
         return Operation(kind.path, "get", summary, answers, (400, 404, 429, 503), fields)
 
     return made
+
+
+def _plain(schema: dict[str, Any]) -> dict[str, Any]:
+    """What a query can say of a field: a text is never null there, and left out instead."""
+    kinds = schema.get("anyOf", ())
+    if {"type": "null"} not in kinds or not any(each.get("type") == "string" for each in kinds):
+        return schema
+    (text,) = (each for each in kinds if each != {"type": "null"})
+    return {**text, "description": schema["description"]}
 
 
 def _shape(what: What) -> dict[str, Any]:
