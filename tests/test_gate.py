@@ -166,6 +166,13 @@ def test_a_store_calls_a_template_as_it_reads_now(tmp_path: Path) -> None:
     assert found == titles
     assert {title for title in titles if "<word>" in title} == titles
     assert found_in(tmp_path, "two.db", "one") == (317, 320, [])
+    succeed(tmp_path, "correct", "one", "rename", "0", "Orders")
+    with open(tmp_path / "one.log", "ab") as file:
+        file.write(written((400.0 + i, f"order {i} of user eve accepted") for i in range(20)))
+    succeed(tmp_path, "consume", "one.log", "--state", "one", "--output", "one.jsonl", "--store", "one.db")
+    with contextlib.closing(sqlite3.connect(tmp_path / "one.db")) as store:
+        assert store.execute("SELECT title FROM stories WHERE label = 0").fetchone() == ("Orders",)
+    assert found_in(tmp_path, "two.db", "one") == (317, 340, [])  # by templates, not by names
 
 
 def test_templates_are_found_again_that_are_less_general_in_another_log(tmp_path: Path) -> None:
@@ -209,7 +216,7 @@ def test_what_was_never_seen_is_named_where_it_is_not_enough_to_fail(folder: Pat
         succeed(folder, "gate", "full.log", "--baseline", "old").decode().splitlines()
     )
     assert first.startswith("passed: ")
-    assert sentence == "there is a template that old never had, not enough to fail by so long a baseline:"
+    assert sentence == "there is a template that old never had, not enough to fail by a baseline this long:"
     assert change == "new: 0 before, 3 (1.84%) now: disk <num> of <num> is full"
     assert line == "  > disk 0 of 9 is full"
     found = json.loads(succeed(folder, "gate", "full.log", "--baseline", "old", "--json"))

@@ -107,7 +107,7 @@ def _lines(path: str, baseline: str, found: Verdict) -> Iterator[str]:
     if found.unseen:
         shown = f"; the first {SHOWN} of them" if len(found.unseen) > SHOWN else ""
         what = "is a template" if len(found.unseen) == 1 else f"are {len(found.unseen):,} templates"
-        yield f"there {what} that {baseline} never had, not enough to fail by so long a baseline{shown}:"
+        yield f"there {what} that {baseline} never had, not enough to fail by a baseline this long{shown}:"
     for change in found.unseen[:SHOWN]:
         yield from _said(change, found)
 

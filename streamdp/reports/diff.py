@@ -308,7 +308,7 @@ def need_like(told: Told, old: Told) -> None:
     kinds = told.stories.kind, old.stories.kind
     if kinds[0] != kinds[1] and ("lines" in kinds or None not in kinds):
         raise StoriesError(
-            f"{told.stories.nouns} cannot be compared with {old.stories.nouns}: other records",
+            f"{told.stories.nouns} cannot be compared with {old.stories.nouns}: their records differ in kind",
             Exit.USAGE,
         )
 
