@@ -186,3 +186,13 @@ def test_the_settings_in_force_are_a_settings_file(tmp_path: Path) -> None:
 def test_a_settings_file_for_lines_of_logs(tmp_path: Path) -> None:
     printed = succeed(tmp_path, "check", "--format", "log").decode()
     assert "# lines: templates, concentration 1, discount 0.3" in printed
+
+
+def test_a_table_in_a_pipe_is_told_which_options_name_its_columns(tmp_path: Path) -> None:
+    rows = [f"g{i},2026-03-01T10:{i:02}:00Z,storm hits the coast {i}" for i in range(9)]
+    data = "\n".join(["guid,published,title", *rows, ""]).encode()
+    read = ("consume", "-", "--format", "csv", "--output", "out")
+    done = call(tmp_path, *read, stdin=data)
+    assert b": try --text-field title --time-field published" in done.stderr
+    named = ("--text-field", "title", "--time-field", "published", "--overwrite")
+    assert call(tmp_path, *read, *named, stdin=data).returncode == 0

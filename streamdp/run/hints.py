@@ -10,9 +10,11 @@ from collections.abc import Mapping, Sequence
 from streamdp_connectors.packed import Gunzip, Unzstd
 
 from streamdp.decode.columns import DELIMITERS, parse_row
+from streamdp.decode.dates import AmbiguousError
 from streamdp.decode.decoder import SCHEMA
 from streamdp.decode.fields import RefusedError, is_time
 from streamdp.decode.objects import fields_of
+from streamdp.decode.roles import time_column
 from streamdp.records import Reject
 from streamdp.run.reading import listed, no_column
 from streamdp.settings import Settings
@@ -106,7 +108,13 @@ def _of_columns(
     cells = zip(header, row, strict=False)
     texts = {name: len(cell) for name, cell in cells if name not in spoken and not _is_number(cell)}
     best = _likeliest(settings.text_field, texts) if texts else None
-    return no_column(settings.text_field, header, "--text-field", best)
+    told = no_column(settings.text_field, header, "--text-field", best)
+    columns = {name: [cell] for name, cell in zip(header, row, strict=False) if name not in spoken and cell}
+    with contextlib.suppress(AmbiguousError):  # a pipe's names are not recognised: say all that is needed
+        times = None if settings.time_field in header else time_column(columns, None, None, False)
+        if best and times is not None and times.date is None:
+            told += f" --time-field {shlex.quote(times.time)}"
+    return told
 
 
 def is_record(header: Sequence[str]) -> bool:
