@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import logging
+import re
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -439,3 +440,9 @@ def test_an_error_of_sending_names_no_address() -> None:
         receiver.send([told(1)])
     assert "secret" not in str(error.value)
     assert logging.getLogger("streamdp").name == "streamdp"
+
+
+def test_a_file_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    path = str(tmp_path / "gone" / "alerts.jsonl")
+    with pytest.raises(SendError, match=re.escape(f"{path}: No such file or directory")):
+        send.FileReceiver(Alert(name="desk"), path).send([])

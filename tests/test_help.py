@@ -88,3 +88,8 @@ def test_the_help_of_other_commands_is_as_short(tmp_path: Path, name: str, own: 
     assert {*own.split(), "text-field", "config"} <= short < whole
     assert len(short) <= 30
     assert "beam" in whole - short
+
+
+@pytest.mark.parametrize("command", [(), ("consume",), ("state",), ("stories",)])
+def test_h_is_help(tmp_path: Path, command: tuple[str, ...]) -> None:
+    assert succeed(tmp_path, *command, "-h") == succeed(tmp_path, *command, "--help")

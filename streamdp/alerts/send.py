@@ -140,7 +140,7 @@ class FileReceiver:
             finally:
                 os.close(file)
         except OSError as error:
-            raise SendError(error.strerror or type(error).__name__) from None
+            raise SendError(f"{self.path}: {error.strerror or type(error).__name__}") from None
 
 
 def receiver_of(alert: Alert, link: str | None = None) -> Receiver | FileReceiver:

@@ -27,6 +27,7 @@ from streamdp.settings.schema import Classes
 app = typer.Typer(
     cls=Group,
     invoke_without_command=True,
+    context_settings={"help_option_names": ["-h", "--help"]},
     add_completion=False,
     pretty_exceptions_enable=False,
     help="Cluster a stream while it flows. Assignments go to stdout, logs and progress to stderr.",
