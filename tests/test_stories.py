@@ -108,6 +108,8 @@ def test_nothing_is_cut_without_a_word(told: Path) -> None:
         b"3 stories of fewer than 300 records left out"
         in call(told, "stories", "out.csv", "--least", "300").stderr
     )
+    assert b"no story was found" in call(told, "stories", "out.jsonl", "--search", "xyzzy").stderr
+    assert b"a state has some texts: " in call(told, "stories", "st", "--records").stderr
     assert b"the answers keep no text" in call(told, "stories", "bare.jsonl").stderr
     closed = call(told, "stories", "st", "--closed")
     assert b"storm hits coast" in closed.stdout

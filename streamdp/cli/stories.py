@@ -78,6 +78,8 @@ def stories(path: str, options: StoriesOptions, classes: Classes) -> None:
         _print_records(source, shown, options)
     elif not _write_stories(shown, options):
         console().print(_view(source, found, shown, options), highlight=False)
+        if not shown:
+            say(f"no {found.noun} was found")
     for line in _left_out(found, chosen, shown, small, source, options):
         say(line)
 
@@ -329,6 +331,9 @@ def _print_records(
     if most is not None and len(known) > most:
         say(f"the latest {most:,} of {len(known):,} records (--limit)")
         known = known[-most:]
+    without = sum(not record.text for _, record in known)
+    if without and isinstance(source, StateStories) and source.engine.kind != "vectors":
+        say(f"a state has some texts: {counted(without, 'record')} here without; a --store has all")
     rows = [_record_row(of[label].label, of[label].title, record) for label, record in known]
     items = (row | {"keep": record.keep} for row, (_, record) in zip(rows, known, strict=True))
     if not _write("records", items, rows, options):
