@@ -18,7 +18,7 @@ from streamdp.records import Answers, Record
 from streamdp.records.answer_rows import answer_rows
 from streamdp.records.columns import Columns
 from streamdp.run.messages import say
-from streamdp.run.observers import LivePage
+from streamdp.run.observers import LivePage, say_where
 from streamdp.scoring.agreement import agreement
 from streamdp.settings import Settings
 from streamdp.settings.assemble import automatic
@@ -54,6 +54,7 @@ def demo(settings: Settings, records: int, serving: Serving) -> None:
     """Generate, cluster, show and score a stream; with a page at a pace for people."""
     if serving.page is not None:
         with Display(), contextlib.closing(LivePage(serving, "the demo", automatic(settings))) as live:
+            say_where(live.page, serving)
             _paced(settings, records, live)
         return
     engine, board = Engine(settings), Board(LOOK)
