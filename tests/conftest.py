@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 from collections.abc import Iterator
@@ -12,8 +13,11 @@ import pytest
 from broker.fixture import broker, own_broker  # noqa: F401 - fixtures
 from commands import succeed, write_headlines
 from hypothesis import HealthCheck, settings
+from inside import LOGGERS
 from parts import PARTS, group_of, part_of, summary
 from xdist.scheduler import LoadScopeScheduling
+
+from streamdp.cli.errors import print_messages
 
 timed = [HealthCheck.too_slow]
 settings.register_profile("untimed", deadline=None, suppress_health_check=timed)  # other work may run here
@@ -120,3 +124,14 @@ def learned(tmp_path_factory: pytest.TempPathFactory) -> Path:
     run = ("consume", "--file", "in.jsonl", "--output", "out", "--events", "events", "--state", "state")
     assert succeed(folder, *run) == b""
     return folder
+
+
+@pytest.fixture
+def printed() -> Iterator[None]:
+    """What runs say is printed, as by the command line."""
+    loggers = [logging.getLogger(name) for name in LOGGERS]
+    kept = [(log, log.handlers[:], log.level) for log in loggers]
+    print_messages()
+    yield
+    for log, handlers, level in kept:
+        log.handlers[:], log.level = handlers, level

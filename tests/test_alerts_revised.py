@@ -268,7 +268,8 @@ def test_a_file_that_cannot_be_written_is_said_and_tried_again(
     sender = Sender(file_of(tmp_path), box)
     wait_for(lambda: counts(box).failures >= 1)
     sender.end()
-    assert "alert ops: not delivered: Is a directory; it is tried again" in caplog.text
+    where = tmp_path / "wire.jsonl"
+    assert f"alert ops: not delivered: {where}: Is a directory; it is tried again" in caplog.text
     assert counts(box).waiting == 1
 
 

@@ -74,7 +74,7 @@ def test_check_shows_levels_and_templates(tmp_path: Path) -> None:
     assert "level: INFO" in told
     assert "component: shop.cart" in told
     assert "12 templates" in told
-    assert "clustered by: texts, from 'body'" in told
+    assert "clustered by: templates of their messages" in told
     assert "times: from 'timeUnixNano', 2026-01-05" in told
     assert "line 1, record 1: " in told
 

@@ -13,16 +13,13 @@ import streamdp_connectors
 from streamdp_connectors.protocol import SinkError, SourceError
 
 import streamdp
-from streamdp.cli.errors import print_messages, report
+from streamdp.cli.errors import report
 from streamdp.errors import ConfigError, Exit, StreamdpError
 from streamdp.monitor.health import HealthError
 from streamdp.scoring.score import ScoreError
 from streamdp.state.snapshot import SnapshotError
 
-
-@pytest.fixture(autouse=True)
-def printed() -> None:
-    print_messages()
+pytestmark = pytest.mark.usefixtures("printed")
 
 
 def test_the_codes_are_those_of_sysexits() -> None:

@@ -57,8 +57,8 @@ def test_errors_are_objects_too(tmp_path: Path, wrong: list[str]) -> None:
     assert [line["level"] for line in found] == ["error"]
 
 
+@pytest.mark.usefixtures("printed")
 def test_a_defect_is_a_line_and_no_traceback(capsys: pytest.CaptureFixture[str]) -> None:
-    errors.print_messages()
     errors.choose_log_format("json")
     with pytest.raises(KeyError) as caught:
         {}["missing"]
