@@ -14,7 +14,7 @@ from commands import call
 
 import streamdp
 from streamdp.records import Raw
-from streamdp.state.snapshot import snapshots
+from streamdp.state.snapshot import headers, snapshots
 
 TEXTS = [f"storm over the {place} coast, {n % 7} boats" for n, place in enumerate(["north", "south"] * 150)]
 
@@ -78,6 +78,18 @@ def test_a_loop_that_is_left_goes_on_where_it_was(news: Path, tmp_path: Path) ->
             break
     streamdp.Run(news, settings, kept(tmp_path / "parts")).run()
     assert written(tmp_path / "parts") == written(tmp_path / "whole")
+
+
+def test_a_loop_that_is_left_at_the_last_answers_has_ended_once(news: Path, tmp_path: Path) -> None:
+    outputs = kept(tmp_path)
+    count = len(list(streamdp.Run(news)))
+    given = iter(streamdp.Run(news, outputs=outputs))
+    for _ in range(count):
+        next(given)
+    before = written(tmp_path), headers(tmp_path / "st")
+    given.close()  # type: ignore[attr-defined]
+    assert before[1][0].ended
+    assert (written(tmp_path), headers(tmp_path / "st")) == before
 
 
 class Texts:

@@ -117,7 +117,7 @@ class Run:
     snapshots: Snapshots | None = None
     _own: Source | None
     _turn: Claim | None = None
-    _closed = False
+    _ended = _closed = False
 
     def __init__(
         self,
@@ -186,9 +186,9 @@ class Run:
         goes_on = resumed is not None and not self.reader.seek(resumed.positions)
         if resumed is None and unnamed and outputs.state is not None:
             say(f"the state is in {outputs.state}, unless --state names another folder")
-        self.replayed = not goes_on or (resumed is not None and resumed.ended)
-        self.again = resumed is not None and self.replayed
-        how: dict[str, Any] = {"keep": further_columns(self.settings), "replayed": self.replayed}
+        replayed = not goes_on or (resumed is not None and resumed.ended)
+        self.again = resumed is not None and replayed
+        how: dict[str, Any] = {"keep": further_columns(self.settings), "replayed": replayed}
         how["place"] = getattr(self.source, "place", ())
         self.sinks = Sinks(input, outputs, resumed, self.settings, waiting=self._wait, **how)
         if resumed is not None:
@@ -422,7 +422,10 @@ class Run:
         return self.scored if self.frozen else self.engine.seq - self.first
 
     def end(self, stopped: bool) -> None:
-        """Close the stream; with a state folder, a stopped stream stays open."""
+        """Close the stream; with a state folder, a stopped stream stays open. Again does nothing."""
+        if self._ended:
+            return
+        self._ended = True
         self.watch.ending()
         if self.corrector is not None:
             self.corrector.ended = True
