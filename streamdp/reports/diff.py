@@ -229,13 +229,14 @@ def halves_of(told: Told, old: Told, *, whole: bool = False) -> Halves:
         later = np.ones(len(starts), bool)
     names = {_name_of(story, told): story.label for story in reversed(list(told.stories))}
     same = {_first_of(story): story.label for story in told.stories if not story.template}
+    joined_to = dict[int, int]()
     if is_later(told, old):
-        live = {story.label for story in told.stories}
-        labels_now = {story.label: now_of(story.label, told.united) for story in old.stories}
+        live, united = {story.label for story in told.stories}, told.united
+        labels_now = {story.label: now_of(story.label, united) for story in old.stories}
         same = {_first_of(s): labels_now[s.label] for s in old.stories if labels_now[s.label] in live}
-    numbers, gone, joined_to = dict[int, int](), dict[int, Story](), dict[int, int]()
-    if told.templates and not is_later(told, old):
+    elif told.templates:
         names, joined_to = _as_general(told, old)
+    numbers, gone = dict[int, int](), dict[int, Story]()
     for story in old.stories:
         number = same.get(_first_of(story), names.get(_name_of(story, old), -1 - len(gone)))
         numbers[story.label] = number
