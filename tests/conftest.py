@@ -130,8 +130,8 @@ def learned(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def printed() -> Iterator[None]:
     """What runs say is printed, as by the command line."""
     loggers = [logging.getLogger(name) for name in LOGGERS]
-    kept = [(log, log.handlers[:], log.level) for log in loggers]
+    kept = [(log, log.handlers[:], log.level, log.propagate) for log in loggers]
     print_messages()
     yield
-    for log, handlers, level in kept:
-        log.handlers[:], log.level = handlers, level
+    for log, handlers, level, propagate in kept:
+        log.handlers[:], log.level, log.propagate = handlers, level, propagate

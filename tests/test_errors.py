@@ -5,7 +5,9 @@ from __future__ import annotations
 import ast
 import importlib
 import inspect
+import logging
 import pkgutil
+import sys
 from pathlib import Path
 
 import pytest
@@ -41,6 +43,16 @@ def test_every_error_is_reported_in_one_line(
 ) -> None:
     assert report(kind("so it is", Exit.IO_ERROR)) == 74
     assert capsys.readouterr().err == "streamdp: so it is\n"
+
+
+def test_a_line_is_printed_once_whatever_a_library_does(capsys: pytest.CaptureFixture[str]) -> None:
+    handler = logging.StreamHandler(sys.stderr)
+    logging.getLogger().addHandler(handler)
+    try:
+        report(ConfigError("wrong"))
+    finally:
+        logging.getLogger().removeHandler(handler)
+    assert capsys.readouterr().err == "streamdp: wrong\n"
 
 
 def test_codes_that_need_not_be_said(capsys: pytest.CaptureFixture[str]) -> None:

@@ -75,6 +75,7 @@ def print_messages() -> None:
     LOG.setLevel(logging.INFO)
     for name in ("streamdp", "streamdp_connectors", "py.warnings"):
         log = logging.getLogger(name)
+        log.propagate = False  # else a handler that a library gives the root prints them again
         if not any(isinstance(handler, _Printed) for handler in log.handlers):
             log.addHandler(_Printed())
 
