@@ -5,12 +5,19 @@ from __future__ import annotations
 import os
 import pty
 import re
+import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 from commands import command, environment, succeed
 
+from streamdp.cli import demo
+from streamdp.cli.display import Display
+from streamdp.engine import Engine
 from streamdp.kernels.cache import FOLDER, cache_folder
+from streamdp.settings import Settings
+from streamdp.settings.io_options import Serving
 
 
 @pytest.fixture
@@ -48,10 +55,34 @@ def on_a_terminal(folder: Path, *arguments: str, **settings: str) -> str:
 def test_the_table_is_there_while_kernels_compile(part: Path, tmp_path: Path) -> None:
     shown = on_a_terminal(tmp_path, "demo", "--records", "300", cache_dir=str(part))
     counted = re.findall(r"only this once: \w+, (\d+) functions, (\d+) s", shown)
-    assert len(counted) > 3
+    assert counted
     seen = [(int(functions), int(seconds)) for functions, seconds in counted]
     assert seen == sorted(seen)
     assert shown.index("growing stories") < shown.index("only this once")
     rate = re.search(r"([\d,]+) records per CPU second", shown)
     assert rate is not None
     assert int(rate[1].replace(",", "")) > 1000, "300 records, and seconds of compiling"
+
+
+def test_the_line_is_there_while_the_engine_is_at_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The display draws from a thread of its own, also between two kernels: it must not wait for the engine."""
+    displays: list[Display] = []
+    drawn: list[bool] = []
+
+    class Seen(Display):
+        def __init__(self, *given: Any) -> None:
+            super().__init__(*given)
+            displays.append(self)
+
+    class Busy(Engine):
+        def advance(self, *given: Any) -> Any:
+            thread = threading.Thread(target=displays[0]._render, daemon=True)
+            thread.start()
+            thread.join(30)
+            drawn.append(not thread.is_alive())
+            return super().advance(*given)
+
+    monkeypatch.setattr(demo, "Display", Seen)
+    monkeypatch.setattr(demo, "Engine", Busy)
+    demo.demo(Settings(), demo.BATCH, Serving())
+    assert drawn == [True]

@@ -64,7 +64,8 @@ def demo(settings: Settings, records: int, serving: Serving) -> None:
     first: list[int] = []
     newest: list[int] = []
     spent = 0.0
-    with Display(lambda: f"{engine.seq:,} of {records:,} records", board.shown):
+    # nothing is asked of the engine there: while it compiles, who asks it waits
+    with Display(lambda: f"{len(first):,} of {records:,} records", board.shown):
         stream = demo_stream(records, settings.seed)
         while batch := list(islice(stream, BATCH)):
             truth += [numbers.setdefault(item.topic, len(numbers)) for item in batch]
