@@ -65,7 +65,7 @@ def test_the_table_is_there_while_kernels_compile(part: Path, tmp_path: Path) ->
 
 
 def test_the_line_is_there_while_the_engine_is_at_work(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The display draws from a thread of its own, also between two kernels: it must not wait for the engine."""
+    """It is drawn from another thread, also between two kernels, and must not wait for the engine."""
     displays: list[Display] = []
     drawn: list[bool] = []
 
