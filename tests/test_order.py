@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from streamdp.encode.order import CONFIRM, HELD, Ready, ReorderBuffer
 from streamdp.kernels.packed import as_type, encoded
 from streamdp.records import Record, Reject
+from streamdp.records.columns import Columns
 
 DAY = 86_400.0
 Times = list[float | None]
@@ -89,6 +90,20 @@ def test_a_first_record_far_ahead_does_not_make_all_others_late(lateness: float)
     last: Ready = []
     again.push(record(999, 100.0), last)
     assert isinstance(last[-1][1], Reject)  # and late is late again
+
+
+@pytest.mark.parametrize("before", [1, 3, 40])
+@pytest.mark.parametrize("together", [False, True])
+def test_records_without_a_time_before_all_others_hold_nothing_back(before: int, together: bool) -> None:
+    buffer = placing()
+    times = [None] * before + [50 * DAY + i for i in range(40)]
+    if together:
+        given = Columns.of(record(number, time) for number, time in enumerate(times))
+        at = [time for _, placed in buffer.in_order(given) for time in placed.tolist()]
+    else:
+        at = [time for time, _ in run(buffer, times)[0]]
+    assert at == [time or 0.0 for time in times]
+    assert buffer.dated
 
 
 def test_a_stream_that_has_begun_does_not_go_back() -> None:

@@ -196,6 +196,9 @@ class ReorderBuffer(msgspec.Struct, dict=True, eq=False):
             detail = f"its time is more than {self.max_ahead:g} s beyond its arrival"
             ready.append((time, refuse(record, "ahead", detail)))
             return
+        elif not self.dated:  # no record before it says where the stream is
+            self.latest = self.released = -math.inf
+            self.timed = 0
         elif time > self.latest + self.max_leap and self._leaps(time):
             self._hold(time, record, ready)
             self._give_way(ready)
@@ -244,6 +247,8 @@ class ReorderBuffer(msgspec.Struct, dict=True, eq=False):
         stays = (-late > self.max_leap) | (times > arrivals + self.max_ahead) | (late > self.place)
         if self.needs_time:
             stays |= np.isnan(times)
+        if not self.dated:
+            stays |= ~np.isnan(times)
         n = int(stays.argmax()) if stays.any() else len(times)
         if n:
             behind = late[:n][late[:n] > 0.0]
@@ -251,7 +256,6 @@ class ReorderBuffer(msgspec.Struct, dict=True, eq=False):
                 self.lateness.note(seconds)
             self.timed += n - len(behind)
             self.arrivals += n - len(behind)
-            self.dated = self.dated or not np.isnan(times[:n]).all()
             self.latest = self.released = float(placed[n - 1])
         return placed[:n]
 
