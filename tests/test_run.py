@@ -137,7 +137,7 @@ def test_a_source_of_ones_own(tmp_path: Path) -> None:
 
 
 def test_errors_are_raised_and_nothing_stays_open(news: Path, tmp_path: Path) -> None:
-    with pytest.raises(streamdp.StreamdpError, match="No such file"):
+    with pytest.raises(streamdp.StreamdpError, match="no such file"):
         streamdp.Run(tmp_path / "none.jsonl", outputs=kept(tmp_path))
     shutil.rmtree(tmp_path / "st")
     streamdp.Run(news, outputs=kept(tmp_path)).run()

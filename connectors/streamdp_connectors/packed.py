@@ -62,7 +62,9 @@ class Gunzip(Unpacker):
             try:
                 piece: bytes = self._frame.decompress(self._packed, limit)
             except zlib.error as error:
-                raise self._invalid(error) from None
+                begins = "header" not in str(error)
+                why = error if begins else "it does not begin so; if it is not packed, take .gz off its name"
+                raise self._invalid(why) from None
             self._more = len(piece) == limit
             self._packed = self._frame.unconsumed_tail
             if self._frame.eof:

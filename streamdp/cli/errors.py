@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import logging
+import os
+import re
 import sys
 import threading
 import traceback
@@ -114,5 +116,8 @@ def _say_defect(error: BaseException | None) -> None:
 def _report_usage(error: Any) -> int:
     message = " ".join(error.format_message().replace("Value error, ", "").split()).rstrip(".")
     context = getattr(error, "ctx", None)
+    named = re.match("No such command '(.+)'$", message)
+    if named and os.path.exists(named[1]):
+        message = f"{named[1]} is no command but a file: say streamdp consume {named[1]}"
     say(message if context is None else f"{message} (see {context.command_path} --help)", "error")
     return Exit.USAGE

@@ -94,6 +94,8 @@ def print_summary(run: Running, seconds: float) -> None:
     live = live_of(run.engine)
     if run.frozen:
         say(f"{counted(records, 'record')} scored against {live}, nothing learned{rate}")
+    elif not (run.engine.seq or run.sinks.refused or run.interrupted):
+        say(f"{getattr(run.source, 'path', 'the input')} has no records: nothing was clustered")
     elif records or not run.sinks.refused:
         begun = counters.get("clusters_created", 0)
         say(
@@ -119,7 +121,7 @@ def print_summary(run: Running, seconds: float) -> None:
         skipped = "blank line" if run.reader.watched is None else "tombstone"
         say(f"{counted(run.reader.blank, skipped)} skipped")
     refused = run.sinks.refused
-    if refused:
+    if refused and not run.unusable:
         reasons = ", ".join(f"{count:,} {reason}" for reason, count in refused.most_common())
         say(f"{counted(refused.total(), 'record')} refused ({reasons}): see {run.sinks.rejects_name}")
     late = lateness_line(run.engine.lateness, refused["late"], run.settings.max_lateness)

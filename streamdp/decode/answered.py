@@ -142,6 +142,9 @@ def table_rows(
         raise error(f"{path}: no table of text: {cause}", Exit.BAD_DATA) from cause
 
 
+CLUSTER = "cluster the file first, with streamdp consume"
+
+
 def delimiter_of(header: str) -> str:
     """What parts the cells of a header: of comma, semicolon and tab that which it has most of."""
     return max((",", ";", "\t"), key=header.count)
@@ -153,7 +156,9 @@ def _lines(path: str | Path, error: Error) -> Iterator[tuple[int, Answer]]:
         if line.seq is not None and line.cluster is not None and line.event is None:
             yield number, Answer(**{name: getattr(line, name) for name in _FIELDS})
         elif line.final_through is None:
-            raise error(f"{path}, line {number}: not an assignment of streamdp", Exit.BAD_DATA)
+            raise error(
+                f"{path}, line {number}: not an assignment of streamdp: {CLUSTER} {path}", Exit.BAD_DATA
+            )
 
 
 def _rows(path: str | Path, error: Error) -> Iterator[tuple[int, Answer]]:
@@ -194,6 +199,6 @@ def _answer(where: str, row: Mapping[str, Any], error: Error) -> Answer:
         answer: Answer = msgspec.convert({**given, "position": place, "keep": keep}, Answer, strict=False)
     except msgspec.ValidationError as cause:
         missing = "`seq`" in str(cause) or "`cluster`" in str(cause)
-        why = "not an assignment of streamdp" if missing else str(cause)
+        why = f"not an assignment of streamdp: {CLUSTER} FILE" if missing else str(cause)
         raise error(f"{where}: {why}", Exit.BAD_DATA) from cause
     return answer

@@ -133,7 +133,7 @@ def id_column(columns: Values) -> str | None:
 def has_commas(columns: Values) -> bool:
     """Whether numbers of a table whose cells are not between commas have decimal commas."""
     return any(
-        _nearly(_is_number, values, 1.0) and any("," in value for value in values)
+        _nearly(is_number, values, 1.0) and any("," in value for value in values)
         for values in columns.values()
     )
 
@@ -166,7 +166,8 @@ def _is_clock(value: Any) -> bool:
     return isinstance(value, str) and CLOCK.fullmatch(value.strip()) is not None
 
 
-def _is_number(value: Any) -> bool:
+def is_number(value: Any) -> bool:
+    """Whether a cell holds a number."""
     with contextlib.suppress(ValueError):
         plain_float(with_point(value))
         return True

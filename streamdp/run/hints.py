@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import difflib
+import re
 import shlex
 from collections.abc import Mapping, Sequence
 
-from streamdp_connectors.packed import Gunzip, Unzstd
+from streamdp_connectors.packed import Gunzip, Unzstd, Windows1252
 
 from streamdp.decode.columns import DELIMITERS, parse_row
 from streamdp.decode.dates import AmbiguousError
@@ -18,16 +19,47 @@ from streamdp.decode.roles import time_column
 from streamdp.records import Reject
 from streamdp.run.reading import listed, no_column
 from streamdp.settings import Settings
+from streamdp.state.snapshot import MAGIC
 
-PACKED = {
+FOREIGN = {
     Gunzip.magic: "gzip, though its name does not end in .gz",
     Unzstd.magic: "Zstandard, though its name does not end in .zst",
     b"PK\x03\x04": "a zip archive: unpack it",
     b"BZh": "bzip2: unpack it",
     b"\xfd7zXZ": "xz: unpack it",
     b"PAR1": "Parquet, though its name does not end in .parquet",
+    b"\x93NUMPY": "a NumPy array, though its name does not end in .npy",
+    b"SQLite format 3": "an SQLite file: streamdp stories shows a store; of others export a table",
+    b"\xd0\xcf\x11\xe0": "a file of Office: save it as CSV",
+    b"%PDF-": "a PDF: save its text",
+    MAGIC: "a snapshot of streamdp: streamdp stories shows it",
 }
 """The first bytes of files that are not text."""
+
+OWN = {"seq", "cluster", "revision"}
+"""Fields of our own answers."""
+
+NO_TEXT = "no text: unpack or convert it to JSON lines, CSV or text"
+_CONTROL = bytes({*range(1, 9), *range(14, 27), *range(28, 32)})
+
+
+def foreign(head: bytes) -> str:
+    """What a file is, by its first bytes, that is none of lines or rows; empty where it may be."""
+    if head.startswith(b"PK\x03\x04") and re.search(rb"\[Content_Types\]|opendocument\.spread", head[:200]):
+        return "a spreadsheet: save it as CSV"
+    what = next((what for magic, what in FOREIGN.items() if head.startswith(magic)), "")
+    return what or (NO_TEXT if 20 * (len(head) - len(head.translate(None, _CONTROL))) > len(head) else "")
+
+
+def spread(head: bytes) -> str:
+    """What is wrong with JSON of which a line is no record; empty where nothing is."""
+    if re.match(rb"\s*\[\s*([{\]]|$)", head):
+        return "one JSON array: jq -c '.[]' makes a line of each of its records"
+    return (
+        "JSON over several lines: jq -c . makes one of each record"
+        if re.match(rb"\s*\{\s*(\n|$)", head)
+        else ""
+    )
 
 
 def nothing_usable(
@@ -43,18 +75,21 @@ def hint(rejects: Sequence[Reject], settings: Settings, input_format: str, heade
     if not rejects:
         return ""
     first = rejects[0]
-    for magic, what in PACKED.items():
-        if first.data.startswith(magic):
-            return f"the input looks like {what}"
+    if what := foreign(first.data[:4096]):
+        return f"the input looks like {what}"
     if (first.reason == "too_large" and input_format == "otlp") or "schema registry" in first.detail:
         return ""
     if first.reason == "too_large" and "number" in first.detail:
         return "divide all numbers by the same one"
     front = 5 if "topic" in first.position else 0  # where the number of a schema may stand
+    if first.reason == "not_utf8" and Windows1252.wrote(first.data):
+        return f"the input looks like {Windows1252.kind}: iconv -f WINDOWS-1252 -t UTF-8 makes UTF-8 of it"
     if first.reason in ("not_utf8", "too_large") or b"\0" in first.data[front:1000]:
-        return "the input does not look like text: unpack or convert it to JSON lines, CSV or text"
+        return f"the input looks like {NO_TEXT}"
     if first.reason in ("not_json", "not_an_object"):
         return _of_lines(first.data)
+    if first.reason == "wrong_type" and first.detail.endswith("not a number"):
+        return f"--numbers {settings.text_field} clusters numbers, --text-field names another"
     if first.reason in ("missing_field", "null_value") and input_format != "otlp":
         return _of_fields(first.data, settings)
     if input_format in DELIMITERS and header:
@@ -65,6 +100,8 @@ def hint(rejects: Sequence[Reject], settings: Settings, input_format: str, heade
 
 
 def _of_lines(data: bytes) -> str:
+    if what := spread(data):
+        return f"the input looks like {what}"
     line = data.decode(errors="replace")
     for delimiter, name in (("\t", "tsv"), (";", "ssv"), (",", "csv")):
         if line.count(delimiter) >= 2 and not line.lstrip().startswith(("{", "[")):
@@ -81,6 +118,8 @@ def _of_fields(data: bytes, settings: Settings) -> str:
         return ""
     if "resourceLogs" in found:
         return "for log records of OpenTelemetry say --format otlp"
+    if found.keys() >= OWN:
+        return "these are answers of streamdp: streamdp stories shows what they come to"
     fields = f"its fields are {listed(list(found))}"
     spoken = {settings.time_field, settings.id_field, *settings.kept}
     for flag, begin, wanted in (

@@ -149,8 +149,10 @@ def _shape(
 def named_fields(settings: Settings) -> list[tuple[str, str]]:
     """Fields that are named by the user, or recognised, each with its flag."""
     default = Settings()
-    roles = {name: getattr(settings, name) for name in ("text_field", "time_field", "date_field", "id_field")}
-    found = [(name, field) for name, field in roles.items() if field != getattr(default, name)]
+    roles = ("text_field", "vector_field", "time_field", "date_field", "id_field")
+    found = [(name, getattr(settings, name)) for name in roles]
+    found = [(name, field) for name, field in found if field != getattr(default, name)]
+    found += [(kind, name) for kind in ("fields", "texts", "numbers") for name in getattr(settings, kind)]
     found += [("truth_field" if name == settings.truth_field else "keep", name) for name in settings.kept]
     return [(f"--{name.replace('_', '-')}", field) for name, field in found]
 

@@ -6,6 +6,7 @@ import contextlib
 import os
 import re
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any, Literal
 
 import msgspec
@@ -19,15 +20,17 @@ from streamdp.decode.dates import AmbiguousError
 from streamdp.decode.fields import RefusedError, is_time
 from streamdp.decode.log import JOURNALS, LogLines, of_a_log
 from streamdp.decode.objects import plain_fields
-from streamdp.decode.roles import has_commas, id_column, text_column, time_column, vector_column
+from streamdp.decode.roles import has_commas, id_column, is_number, text_column, time_column, vector_column
 from streamdp.errors import ConfigError, Exit
 from streamdp.records import Reject
-from streamdp.run.hints import is_record, nothing_usable
+from streamdp.run.hints import foreign, is_record, nothing_usable, spread
 from streamdp.run.messages import say
 from streamdp.run.reading import COLUMNS, LINES, Reader, format_of, is_columnar, named_fields, refuse_unknown
 from streamdp.settings import Settings
 from streamdp.settings.assemble import is_sparse
-from streamdp.settings.io_options import Input
+from streamdp.settings.io_options import Input, scheme_of
+from streamdp.settings.options import nearest
+from streamdp.state.snapshot import snapshots
 
 NAMES = re.compile(r"(?:.*\.log|syslog|messages|kern\.log|.*[-_.]log)(?:[.-]\d+)*")
 """Names of logs, rotated or not, without what says that they are packed."""
@@ -53,6 +56,7 @@ def recognised(settings: Settings, file: str | None, *, logs: bool = True) -> Se
     """
     if file is None or file == "-":
         return settings
+    _refuse_foreign(settings, file)
     if os.path.isdir(file) and not is_journal(file) and settings.format == "auto" and logs:
         return _as_log(settings, file) or settings
     if not os.path.isfile(file) or file.lower().endswith(".npy"):
@@ -65,6 +69,23 @@ def recognised(settings: Settings, file: str | None, *, logs: bool = True) -> Se
             or settings
         )
     return settings if settings.of_log or settings.format == "otlp" else _named(settings, file)
+
+
+def _refuse_foreign(settings: Settings, file: str) -> None:
+    """Raise ConfigError for what is not there, or no file of lines or rows; no output is made then."""
+    if os.path.isdir(file) and snapshots(Path(file)):
+        raise ConfigError(f"{file} is a state of streamdp: streamdp stories {file} shows it", Exit.BAD_DATA)
+    if not os.path.exists(file) and scheme_of(file) is None:
+        folder, name = os.path.split(file)
+        with contextlib.suppress(OSError):
+            if near := nearest(name, os.listdir(folder or ".")):
+                raise ConfigError(f"cannot open {file}: there is no such file{near}", Exit.NO_INPUT)
+    if not os.path.isfile(file) or is_columnar(file):
+        return
+    head = b"\n".join(_first(file))[:4096]
+    what = foreign(head) or (spread(head) if format_of(settings, file) == "jsonl" else "")
+    if what:
+        raise ConfigError(f"{file} is {what}", Exit.BAD_DATA)
 
 
 def refuse_lacking(settings: Settings, file: str | None) -> None:
@@ -170,6 +191,13 @@ def _named(settings: Settings, file: str) -> Settings:
         taken |= {name for name in header if is_time(name, numbers=False)}  # a record, not the columns' names
         return {name: values for name, values in columns.items() if name not in taken}
 
+    numbers = columns.get(settings.text_field, ())
+    if written != "jsonl" and numbers and all(map(is_number, numbers)) and settings.no_lines:
+        name = settings.text_field
+        say(
+            f"{file}: {name!r} holds numbers, read as words (--numbers {name} clusters numbers, --text-field "
+            "names another)"
+        )
     known = {settings.text_field, settings.vector_name, settings.features_field} & columns.keys()
     numeric = is_sparse(settings) is False or settings.of_categories
     unnamed = written in COLUMNS and is_record(header)

@@ -446,8 +446,9 @@ class Run:
         """Why nothing could be used, and what would help; empty where something was, or nothing came."""
         if self.answered or not self.sinks.refused or self.interrupted:
             return ""
-        decoder = self.reader.decoder
-        return nothing_usable(self.sinks.first_refused, self.settings, decoder.format, decoder.header or ())
+        decoder, refused = self.reader.decoder, self.sinks.refused.total()
+        why = nothing_usable(self.sinks.first_refused, self.settings, decoder.format, decoder.header or ())
+        return f"{why}; {counted(refused, 'record')} refused: see {self.sinks.rejects_name}"
 
     def close(self) -> None:
         """Let go of everything; a second call does nothing."""

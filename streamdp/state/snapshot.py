@@ -205,7 +205,8 @@ def in_use(folder: Path) -> SnapshotError:
 
 def unusable(folder: Path, error: OSError) -> SnapshotError:
     """The error of a folder that cannot be made or written to."""
-    what = f"the state folder cannot be used: {error.strerror or error}"
+    why = "it is a file" if isinstance(error, FileExistsError) else error.strerror or error
+    what = f"the state folder cannot be used: {why}"
     return SnapshotError(f"{folder}: {what}", Exit.CANNOT_CREATE)
 
 

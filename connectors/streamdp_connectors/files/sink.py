@@ -302,10 +302,11 @@ def _open(path: str, links: int = 0) -> int:
         how = os.O_RDWR | os.O_APPEND if file else os.O_WRONLY
         return os.open(path, how | os.O_CREAT | links, FILE)
     except OSError as error:
-        what = (
-            "it is a link, followed only where you name it" if error.errno == errno.ELOOP else error.strerror
-        )
-        raise SinkError(f"cannot create {path}: {what or error.strerror}", Exit.CANNOT_CREATE) from None
+        what = {errno.ELOOP: "it is a link, followed only where you name it"}
+        what[errno.ENOENT] = f"there is no folder {os.path.dirname(path)}, make it first"
+        raise SinkError(
+            f"cannot create {path}: {what.get(error.errno or 0, error.strerror)}", Exit.CANNOT_CREATE
+        ) from None
 
 
 def _lock(fd: int, path: str) -> None:

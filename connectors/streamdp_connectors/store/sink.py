@@ -148,7 +148,13 @@ class StoreSink:
         try:
             lock = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600)
         except OSError as error:
-            raise SinkError(f"cannot create {self.path}: {error.strerror}", Exit.CANNOT_CREATE) from None
+            missing = isinstance(error, FileNotFoundError)
+            why = (
+                f"there is no folder {os.path.dirname(self.path)}, make it first"
+                if missing
+                else error.strerror
+            )
+            raise SinkError(f"cannot create {self.path}: {why}", Exit.CANNOT_CREATE) from None
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
