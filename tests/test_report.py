@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 import re
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 from browser.process import axe, browser
 from commands import fail, succeed
 
+from streamdp import stories
 from streamdp.story.story import iso
 
 START = 1_767_225_600
@@ -41,35 +43,137 @@ def reported(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize("name", ["news.db", "st", "out.jsonl"])
 def test_a_report_says_what_happened(reported: Path, name: str) -> None:
     page = (reported / f"{name}.html").read_text()
-    assert "900 records; 3 live stories" in page
+    assert "<p>3 stories, those with most records" in page
+    assert "The newest of 900 records" in page
     assert "A day &lt;i&gt;of&lt;/i&gt; news" in page
     assert "goal &lt;b&gt;match&lt;/b&gt; striker cup" in page
     assert "<b>match" not in page
-    assert "2026-01-01T00:00:00Z" in page
-    chart = page[page.index("<figure") : page.index("</figure>")]
-    for colour, name in re.findall(r'background:(#\w+)"></i>(\w+) [^<]*</li>', chart):
-        third = next((i for i, tale in enumerate(TALES) if tale.split()[0] == name), 3)
-        places = re.findall(rf'<rect x="([\d.]+)"[^>]*fill="{colour}"', chart)
-        bins = [round((float(x) - 48) * 60 / (960 - 48)) for x in places]
-        assert bins == [*range(20 * third, min(20 * third + 20, 60))]
-    sections = re.findall(r"<section.*?</section>", page)
-    assert len(sections) == 3
-    for section in sections:
-        third = next(i for i, tale in enumerate(TALES) if tale.split()[0] in section)
-        began, last = (START + 60 * at for at in (300 * third, 300 * third + 299))
-        peak = max(began, START + 60 * 899 - 6 * 3600 * (1, 2, 3)[2 - third])  # now is six hours
-        assert f"<td>{iso(began)}</td><td>{iso(last)}</td></tr>" in page
-        assert f"began {iso(began)}; peak {iso(peak)}; last {iso(last)}" in section
-        places = [float(x) // 4 for x in re.findall(r'<rect x="(\d+)"', section)]
-        assert places == [*range(20 * third, 20 * third + 20)]
+    articles = re.findall(r"<article.*?</article>", page)
+    told = [next(i for i, tale in enumerate(TALES) if tale.split()[0] in each) for each in articles]
+    assert told == [2, 1, 0]  # by the records of the last six hours
+    for third, article in zip(told, articles, strict=True):
+        assert f": {(0, 60, 300)[third]} in the" in article
+        assert "300 in all" in article
+        places = [float(x) // 4 for x in re.findall(r'<rect x="(\d+)"', article)]
+        first, last = third * 80 * 300 / 899, (third * 300 + 299) * 80 / 899
+        assert places == [*range(int(first), min(int(last), 79) + 1)]
+        headlines = re.findall(r"<li>(.*?) <span", article)
+        assert len(headlines) == len(set(headlines)) == 5
+        assert all(TALES[third].split()[0] in each for each in headlines)
+    moments = re.findall(r'<time datetime="([^"]*)" title="\1">([^<]*)</time>', page)
+    assert (iso(START + 60 * 899), "1 Jan 2026, 14:59") in moments
+    assert (iso(START), "1 Jan, 00:00") in moments
     assert not re.search(r"https?:|<script|<link|@import|url\(", page)
+
+
+@pytest.fixture(scope="module")
+def papers(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a store of sixteen stories of four days, whose records come from somewhere."""
+    folder, chance = tmp_path_factory.mktemp("papers"), random.Random(5)
+    names = ["".join(chance.choices("bdfklmnprst", k=3)) + "a" + str(i) for i in range(160)]
+    lines = []
+    for hour in range(96):
+        for i in range(16):
+            if hour >= 48 or i < 12:  # some began in the last two days
+                words = chance.sample(names[10 * i : 10 * i + 10], 6)
+                paper = ("Post", "Star", "Wire")[chance.randrange(3)]
+                link = f"https://www.{paper.lower()}.test/{hour}-{i}?a=1&b=2"
+                lines.append(
+                    {"time": START + 3600 * hour + i, "text": " ".join(words), "paper": paper, "link": link}
+                    | {"id": f"n{hour}-{i}"}
+                )
+    lines[-1]["link"] = "javascript:alert(1)"
+    (folder / "in.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    keep = ("--keep", "paper,link", "--output", "o")
+    succeed(folder, "consume", "in.jsonl", "--store", "news.db", "--decay-scale", "500", *keep)
+    return folder
+
+
+def report_of(folder: Path, *options: str) -> str:
+    """The report of a store."""
+    succeed(folder, "stories", "news.db", "--report", "r.html", "--overwrite", *options)
+    return (folder / "r.html").read_text()
+
+
+def test_a_report_has_ten_stories_or_as_many_as_are_asked_for(papers: Path) -> None:
+    assert report_of(papers).count("<article") == 10
+    assert report_of(papers, "--limit", "3").count("<article") == 3
+    assert report_of(papers, "--limit", "99").count("<article") == len(stories(papers / "news.db"))
+    only = report_of(papers, "--search", "n95-2")
+    assert only.count("<article") == 0  # no text holds an id
+    title = stories(papers / "news.db")[0].title
+    assert f">{title}</h2>" in report_of(papers, "--search", title)
+
+
+def test_a_report_since_a_time_is_of_what_came_since(papers: Path) -> None:
+    end = max(s.last_time or 0.0 for s in stories(papers / "news.db"))
+    page = report_of(papers, "--since", "24h", "--limit", "99")
+    assert f'since <time datetime="{iso(end - 86_400)}"' in page
+    for story in stories(papers / "news.db", stretch=86_400.0):
+        article = page[page.index(f'id="s{story.label}"') :]
+        article = article[: article.index("</article>")]
+        assert re.search(rf">: {story.now} since <time", article)
+        assert f"{story.before} in as long before; {story.records} in all" in article
+        assert f'<time datetime="{iso(end - 2 * 86_400)}"' in article  # where the picture begins
+        bars = [
+            (float(x), dark) for x, dark in re.findall(r'<rect x="(\d+)"[^>]*var\(--(now|bar)\)', article)
+        ]
+        assert {dark for x, dark in bars if x < 156} <= {"bar"}
+        assert {dark for x, dark in bars if x >= 160} == {"now"}
+    assert "1 Jan 2026" not in page
+
+
+def test_a_report_says_where_headlines_come_from(papers: Path) -> None:
+    page = report_of(papers)
+    for article in re.findall(r"<article.*?</article>", page):
+        papers_of = re.search(r"paper: ([^;<]*)", article)
+        hosts = re.search(r"link: ([^;<]*)", article)
+        assert papers_of is not None
+        assert hosts is not None
+        assert {each.split()[0] for each in papers_of[1].split(", ")} == {"Post", "Star", "Wire"}
+        assert {each.split()[0] for each in hosts[1].split(", ")} >= {"post.test", "star.test", "wire.test"}
+        lines = re.findall(r"<li>(.*?)</li>", article)
+        for line in lines:
+            linked = re.match(r'<a href="https://www\.(\w+)\.test/\d+-\d+\?a=1&amp;b=2" rel="[^"]*">', line)
+            if linked is not None:
+                assert f'<span class="quiet">{linked[1].title()} · <time' in line
+        assert len(lines) == 5
+    assert "<script" not in page
+    assert not re.search(r'(href|src)="(?!https://)', page)
+
+
+def test_a_report_fits_three_screens_a_phone_and_paper(papers: Path) -> None:
+    report_of(papers)
+    with browser() as chromium:
+        page = chromium.new_page(viewport={"width": 1280, "height": 800})
+        page.goto((papers / "r.html").as_uri())
+        assert page.evaluate("document.documentElement.scrollHeight") <= 3 * 800
+        broken = "all => all.filter((e) => e.getClientRects().length > 1).map((e) => e.textContent)"
+        page.set_viewport_size({"width": 390, "height": 844})
+        assert page.evaluate("document.documentElement.scrollWidth") <= 390
+        assert page.eval_on_selector_all("time", broken) == []
+        paper = page.pdf(format="A4")
+        assert 2 <= len(re.findall(rb"/Type /Page\b", paper)) <= 3
+        page.emulate_media(media="print")
+        assert (
+            page.eval_on_selector_all("article", "all => all.map((e) => getComputedStyle(e).breakInside)")
+            == ["avoid"] * 10
+        )
+
+
+def test_a_table_of_nothing_has_a_head(reported: Path) -> None:
+    for more in (("--closed",), ("--records", "--search", "nowhere")):
+        full = succeed(reported, "stories", "news.db", "--csv", *more[:-2]).decode().splitlines()
+        empty = succeed(reported, "stories", "news.db", "--csv", *more, "--search", "nowhere").decode()
+        assert empty.splitlines() == full[:1] or more == ("--closed",)
+        assert empty.startswith("story,title,record")
 
 
 def test_a_report_of_templates_and_of_vectors(reported: Path) -> None:
     page = (reported / "logs.html").read_text()
-    assert "2 live templates" in page
+    assert "<p>2 templates, " in page
     assert "user &lt;num&gt; logged in" in page
-    assert "live clusters" in (reported / "vectors.html").read_text()
+    assert " clusters, " in (reported / "vectors.html").read_text()
 
 
 @pytest.mark.parametrize("name", ["news.db", "logs", "vectors"])

@@ -159,8 +159,8 @@ def test_an_old_name_says_the_new_one(tmp_path: Path, old: str, new: str) -> Non
 @pytest.mark.parametrize(
     "options",
     [
-        ("--report", "r.html", "--growing"),
-        ("--report", "r.html", "--themes", "3"),
+        ("--report", "r.html", "--records"),
+        ("--report", "r.html", "--csv"),
         ("--title", "News"),
         ("--page", "0", "--least", "1"),
         ("--page-host", "0.0.0.0"),

@@ -372,11 +372,10 @@ def test_what_is_no_theme_is_told(told: Path) -> None:
     assert (code, message) == (66, "streamdp: there are no themes: templates have none\n")
 
 
-def test_a_report_shows_themes_where_they_are_asked_for(told: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("streamdp.reports.report.THEMES", 3)
+def test_a_report_shows_themes_where_they_are_asked_for(told: Path) -> None:
     succeed(told, "stories", "news.db", "--report", "r.html", "--overwrite")
     assert "<h2>Themes" not in (told / "r.html").read_text()
-    succeed(told, "stories", "news.db", "--report", "r.html", "--overwrite", "--themes", "auto")
+    succeed(told, "stories", "news.db", "--report", "r.html", "--overwrite", "--themes", "3")
     page = (told / "r.html").read_text()
     themes = streamdp.stories(told / "news.db").themed(3).themes
     assert page.count("<li><strong>") == 3

@@ -163,7 +163,8 @@ class StoriesOptions(msgspec.Struct, frozen=True, kw_only=True):
     ] = None
     least: Annotated[Positive, _about("leave out stories of fewer records")] = 2
     limit: Annotated[
-        Positive | None, _about("at most so many (default: 20 in a table, all elsewhere)", metavar="N")
+        Positive | None,
+        _about("at most so many (default: 20 in a table, 10 in a report, all elsewhere)", metavar="N"),
     ] = None
     samples: Annotated[bool, _about("with some of their records, in a table")] = False
     watch: Annotated[bool, _about("the table again for each newer snapshot of a running stream")] = False
@@ -176,22 +177,19 @@ class StoriesOptions(msgspec.Struct, frozen=True, kw_only=True):
     ] = None
     report: Annotated[
         str | None,
-        _about("write a report of all, to send to somebody: one HTML file", metavar="FILE"),
+        _about("write a report to mail, one HTML file: the ten that matter now, or --limit", metavar="FILE"),
     ] = None
     title: Annotated[str | None, _about("of the report (default: the name of PATH)", when=_REPORT)] = None
     overwrite: Annotated[bool, _about("replace a report that exists", when=_REPORT)] = False
     csv: Annotated[bool, _about("as a table for other programs")] = False
     json: Annotated[bool, _about("as JSON lines")] = False
-    html: Annotated[bool, _about("as a page")] = False
 
     def refuse_beside(self, *names: str) -> None:
         """Raise ConfigError for any option but some, of which the first is given."""
         if self != type(self)(**{name: getattr(self, name) for name in names}):
-            others = ", ".join(f"--{name}" for name in names[1:])
+            others = ", ".join(f"--{name}" for name in names[1:]).replace("every", "all")
             raise ConfigError(
-                f"--{names[0]} is of all stories: leave out what chooses or prints some"
-                + (f" (it goes with {others})" if others else ""),
-                Exit.USAGE,
+                f"--{names[0]} goes with {others or 'nothing that chooses or prints stories'}", Exit.USAGE
             )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,14 +15,13 @@ from rich.table import Table
 from rich.text import Text
 
 from streamdp.answers.listing import ago, counted, printable
-from streamdp.answers.listing import table as html_table
 from streamdp.cli.options import StoriesOptions
 from streamdp.cli.summary import refined_line
 from streamdp.errors import ConfigError, Exit, foreseen
 from streamdp.ledger.samples import text_of_kept
 from streamdp.questions.asking import chosen_of, stories_asked, story_of
 from streamdp.questions.questions import ListStories
-from streamdp.reports.report import document
+from streamdp.reports.marks import since_of
 from streamdp.reports.report import report as written
 from streamdp.reports.source import StateStories, StorySource, source_of
 from streamdp.run.lines import csv_of
@@ -31,10 +30,10 @@ from streamdp.settings.schema import Classes
 from streamdp.state.snapshot import written_at
 from streamdp.story.clock import duration
 from streamdp.story.orders import Sort
-from streamdp.story.story import CoarseStory, Stories, Story, StoryRecord, Theme, iso, noun_of, row_of
+from streamdp.story.story import TYPES, CoarseStory, Stories, Story, StoryRecord, Theme, iso, noun_of
 
-IN_TABLE = 20
-"""Stories of a table, unless a limit says otherwise."""
+IN_TABLE, IN_REPORT = 20, 10
+"""Stories of a table and of a report, unless a limit says otherwise."""
 
 THEMES = 20
 """Themes of which --theme names one, unless --themes says otherwise."""
@@ -51,8 +50,8 @@ SECONDS = 2.0
 
 def stories(path: str, options: StoriesOptions, classes: Classes) -> None:
     """Print the stories of a path. Raises StreamdpError."""
-    if options.csv + options.json + options.html + options.watch > 1:
-        raise ConfigError("say one of --csv, --json, --html and --watch", Exit.USAGE)
+    if options.csv + options.json + options.watch > 1:
+        raise ConfigError("say one of --csv, --json and --watch", Exit.USAGE)
     if options.report is not None:
         _report(path, options.report, options, classes)
         return
@@ -72,7 +71,7 @@ def stories(path: str, options: StoriesOptions, classes: Classes) -> None:
             return
     of_theme = found.like(story for story in found if options.theme in (None, story.theme))
     chosen, small = chosen_of(question, of_theme, source, path)
-    limit = options.limit or (None if options.csv or options.json or options.html else IN_TABLE)
+    limit = options.limit or (None if options.csv or options.json else IN_TABLE)
     shown = chosen if limit is None else chosen[:limit]
     if options.records:
         _print_records(source, shown, options)
@@ -245,27 +244,19 @@ def story_table(title: str, stories: Stories, *, samples: bool = False) -> Table
 
 
 def _write(
-    name: str,
-    items: Iterable[Any],
-    rows: Sequence[dict[str, Any]],
-    options: StoriesOptions,
-    caption: str = "",
+    columns: Iterable[str], items: Iterable[Any], rows: Iterable[Mapping[str, Any]], options: StoriesOptions
 ) -> bool:
-    """Write items as JSON, or their rows as CSV or a page, as asked for; False where none of these was."""
+    """Write items as JSON, or their rows under the columns as CSV, as asked for; False where neither was."""
     if options.json:
         sys.stdout.write("".join(msgspec.json.encode(item).decode() + "\n" for item in items))
     elif options.csv:
-        sys.stdout.write(csv_of([*rows[:1], *(row.values() for row in rows)]).decode())
-    elif options.html:
-        texts = [[str("" if cell is None else cell) for cell in row.values()] for row in rows]
-        sys.stdout.write(document(name, html_table(list(rows[0]) if rows else ["story"], texts, caption)))
-    else:
-        return False
-    return True
+        sys.stdout.write(csv_of([columns, *(row.values() for row in rows)]).decode())
+    return options.json or options.csv
 
 
 def _write_stories(shown: Stories, options: StoriesOptions) -> bool:
-    return _write("stories", shown, list(map(row_of, shown)), options, _title(shown, options))
+    rows = shown.rows()
+    return _write([*rows[0]] if rows else TYPES, shown, rows, options)
 
 
 # ---------------------------------------------------------------- themes
@@ -309,7 +300,7 @@ def _print_themes(found: Stories, options: StoriesOptions) -> None:
     """Print themes, largest first."""
     shown = found.themes if options.limit is None else found.themes[: options.limit]
     rows = [_theme_row(theme) for theme in shown]
-    if not _write("themes", shown, rows, options):
+    if not _write(Theme.__struct_fields__, shown, rows, options):
         title = f"themes of {found.counted(len(found))}; now: the last {found.clock.words}, to {_end(found)}"
         console().print(story_table(title, found.united()[: len(shown)]), highlight=False)
     if len(found.themes) > len(shown):
@@ -336,7 +327,7 @@ def _print_records(
         say(f"a state has some texts: {counted(without, 'record')} here without; a --store has all")
     rows = [_record_row(of[label].label, of[label].title, record) for label, record in known]
     items = (row | {"keep": record.keep} for row, (_, record) in zip(rows, known, strict=True))
-    if not _write("records", items, rows, options):
+    if not _write(_record_row(0, "", StoryRecord(seq=0)), items, rows, options):
         table = Table(title=f"{len(rows):,} records of {shown.counted(len(shown))}", title_justify="left")
         for name in ("story", "record", "id", "time", "probability"):
             table.add_column(name, justify="left" if name in ("id", "time") else "right")
@@ -368,7 +359,7 @@ def _print_one(source: StorySource, found: Stories, label: int, options: Stories
     """Print a story whole, which lives or has ended. Raises QuestionError where there is none."""
     known = found.story(label) or story_of(source, label, _seconds("--now", options.now))
     story = source.in_full(known)
-    if options.csv or options.json or options.html or options.records:
+    if options.csv or options.json or options.records:
         one = found.like([story])
         if options.records:
             _print_records(source, one, options, options.limit)
@@ -404,15 +395,25 @@ def _life(story: Story, found: Stories) -> Iterable[str]:
 
 def _report(path: str, output: str, options: StoriesOptions, classes: Classes) -> None:
     """Write the report of a path to a file. Raises StreamdpError."""
-    options.refuse_beside("report", "title", "overwrite", "themes")
-    if options.themes not in (None, "auto"):
-        raise ConfigError("--report chooses the number of themes: say --themes auto", Exit.USAGE)
+    chooses = ("since", "until", "search", "every", "closed", "growing", "sort", "least", "limit", "now")
+    options.refuse_beside("report", "title", "overwrite", "themes", *chooses)
     if os.path.exists(output) and not options.overwrite:
         raise ConfigError(f"{output} exists: --overwrite replaces it", Exit.CANNOT_CREATE)
     if os.path.exists(output) and os.path.samefile(output, path):
         raise ConfigError(f"{output} is what this command reads", Exit.USAGE)
     source = source_of(path, classes)
-    page = written(source, options.title or Path(path).name, themes=options.themes is not None)
+    question = msgspec.structs.replace(_question(options), sort=options.sort or "now")
+    found, since = _found(source, question, options), None
+    if options.since is not None and found:
+        since = since_of(path, options.since, lambda: found.clock)
+        if options.now is None and since < found.clock.time:
+            found = stories_asked(question, source, found.clock.time - since)
+    if options.themes is not None:
+        found = _with_themes(found, options)
+    chosen, _ = chosen_of(question, found, source, path)
+    shown = chosen[: options.limit or IN_REPORT]
+    page = written(source, found, shown, options.title or Path(path).name, since)
     with foreseen(ConfigError, output, "written", Exit.CANNOT_CREATE):
         Path(output).write_text(page, encoding="utf-8")
-    say(f"wrote {output}")
+    more = f" of {len(chosen):,} (--limit {len(chosen)} has all)" if len(chosen) > len(shown) else ""
+    say(f"wrote {output}: {found.counted(len(shown))}{more}")

@@ -1,255 +1,265 @@
-"""A report on a stream: one accessible file with what happened, its stories, and how they went over time."""
+"""A report to mail: one HTML file with the stories that matter now, what they say, and how they went."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
 from html import escape
+from itertools import islice
+from typing import NamedTuple
+from urllib.parse import urlsplit
 
 import numpy as np
 
+from streamdp.answers.listing import is_date
 from streamdp.reports.source import StorySource
-from streamdp.story.story import Stories, Story, iso
+from streamdp.story.story import Stories, Story, StoryRecord, iso
+from streamdp.story.titles import short
 
-PAGE_STYLE = """
-:root { color-scheme: light dark;
-  --ink: #1c1e21; --paper: #fff; --line: #d5d9de; --quiet: #5a6069; --bar: #2f6fb5 }
-@media (prefers-color-scheme: dark) {
-  :root { --ink: #e7e9ec; --paper: #16181b; --line: #383d44; --quiet: #a3abb5; --bar: #6aa9ee } }
-body { font: 16px/1.5 system-ui, sans-serif; color: var(--ink); background: var(--paper);
-  max-width: 72rem; margin: 0 auto; padding: 1rem }
-table { border-collapse: collapse; width: 100% }
-caption { text-align: left; color: var(--quiet); padding: .3rem 0 }
-th, td { text-align: left; vertical-align: top;
-  padding: .3rem .6rem .3rem 0; border-bottom: 1px solid var(--line) }
-@media print { body { max-width: none; padding: 0 } a { color: inherit } section, tr { break-inside: avoid } }
+HEADLINES = 5
+"""Of a story."""
+
+LOOKED_AT = 40
+"""Latest texts of a story, of which its headlines are chosen."""
+
+ALIKE = 0.6
+"""Share of words in common from which a headline gives way to one that says something else."""
+
+LONGEST = 200
+"""Characters of a headline."""
+
+FIELDS, VALUES = 2, 4
+"""Kept fields of a story that say where its records come from, and values of each."""
+
+THEMES = 10
+"""Themes that are listed, where they are asked for."""
+
+BINS, HIGH = 80, 40
+"""Bars of a picture, and its height in its own units; a bar is four wide."""
+
+WAYS = {"new": "✦ new", "growing": "▲ growing", "steady": "steady", "fading": "▼ fading", "silent": "silent"}
+
+STYLE = """
+:root { color-scheme: light dark; --ink: #1c1e21; --paper: #fff; --line: #d5d9de; --quiet: #5a6069;
+  --bar: #b9c6d6; --now: #2f6fb5; --up: #1a7443; --down: #a8372f }
+@media (prefers-color-scheme: dark) { :root { --ink: #e7e9ec; --paper: #16181b; --line: #383d44;
+  --quiet: #a3abb5; --bar: #4a5665; --now: #6aa9ee; --up: #5cc48b; --down: #ef8a80 } }
+body { font: 15px/1.4 system-ui, sans-serif; color: var(--ink); background: var(--paper);
+  max-width: 76rem; margin: 0 auto; padding: 1.2rem 1rem; overflow-wrap: anywhere }
+h1 { font-size: 1.6rem; margin: 0 } p { margin: .3rem 0 }
+h2 { font-size: 1.08rem; line-height: 1.3; margin: 0 }
+.stories { display: grid; gap: 0 2.2rem; margin-top: 1rem;
+  grid-template-columns: repeat(auto-fit, minmax(min(27rem, 100%), 1fr)) }
+article { border-top: 1px solid var(--line); padding: .8rem 0; min-width: 0; break-inside: avoid }
+.quiet, figcaption { color: var(--quiet); font-size: .85rem } .new, .growing { color: var(--up) }
+.fading { color: var(--down) } time, .now, li .quiet { white-space: nowrap } a { color: inherit }
+figure { margin: .4rem 0 0 } figcaption { display: flex; justify-content: space-between }
+svg { display: block; width: 100%; height: 40px; border-bottom: 1px solid var(--line) }
+ul { list-style: none; margin: .4rem 0 0; padding: 0 } .template { font: .9rem/1.35 ui-monospace, monospace }
+.stories :is(h2, li, .sources) { display: -webkit-box; -webkit-box-orient: vertical; -webkit-line-clamp: 2;
+  overflow: hidden; margin-top: .2rem }
+.warning { border-left: 4px solid #d9762b; padding-left: .8rem }
+@page { margin: 14mm }
+@media print { body { font-size: 9pt; max-width: none; padding: 0 }
+  .stories { grid-template-columns: minmax(0, 1fr) minmax(0, 1fr); column-gap: 1.4rem }
+  .stories :is(h2, li, .sources) { display: block }
+  svg { print-color-adjust: exact; -webkit-print-color-adjust: exact } }
 """
 
 
-def document(title: str, body: str, style: str = "") -> str:
-    """A page of a title, and of a body that is HTML already."""
+def report(source: StorySource, found: Stories, shown: Stories, title: str, since: float | None) -> str:
+    """The report as a page.
+
+    Parameters
+    ----------
+    source
+        What knows the records.
+    found
+        All stories; their themes are listed, if they were looked for.
+    shown
+        Those that have an article each, what matters most first.
+    title
+        What the stream is called.
+    since
+        Where "now" begins if that was asked for, in seconds: pictures begin as long before.
+    """
+    dated = found.clock.dated
+    begun = [float(s.first_seq) if not dated or s.began_time is None else s.began_time for s in shown]
+    begin = max(
+        min(begun, default=0.0), -np.inf if since is None else found.clock.time - 2 * found.clock.stretch
+    )
+    told = [_Told.of(source, story, begin, found) for story in shown]
+    repeated = _repeated(told)
+    articles = "".join(_article(each, repeated, begin, found, since) for each in told)
+    parts = [f"<h1>{escape(title)}</h1>", *_summary(found, shown, source, since)]
+    parts += [f'<div class="stories">{articles}</div>', *_themes(found)]
+    body = "\n".join(parts)
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>{escape(title)}</title>\n<style>{PAGE_STYLE}{style}</style>\n</head>\n<body>\n{body}\n</body>\n</html>\n"
+        f"<title>{escape(title)}</title>\n<style>{STYLE}</style>\n</head>\n"
+        f"<body>\n<main>\n{body}\n</main>\n</body>\n</html>\n"
     )
 
 
-MOST = 40
-"""Stories that have a section of their own."""
+class _Told(NamedTuple):
+    """A story with its records by bin of the picture, headlines, and the values of kept fields."""
 
-THEMES = 20
-"""Themes, where there are more stories than that."""
+    story: Story
+    counts: np.ndarray
+    headlines: list[StoryRecord]
+    kept: dict[str, Counter[str]]
 
-DRAWN = 8
-"""Stories in the chart; the others are one more band."""
-
-BINS = 60
-
-WIDE, HIGH = 960, 260
-"""Of the chart, in its own units."""
-
-COLOURS = ("#2f6fb5", "#d9762b", "#3c9a5f", "#b5423f", "#7c5cb5", "#8a6a4f", "#c75d9c", "#5b7f95", "#9aa1a9")
-
-STYLE = """
-h1 { font-size: 1.6rem } h2 { font-size: 1.25rem; margin-top: 2rem } h3 { font-size: 1.05rem; margin: 0 }
-svg { max-width: 100%; height: auto; display: block } text { fill: var(--quiet); font-size: 12px }
-section.story { border-top: 1px solid var(--line); padding: .8rem 0 }
-.meta, figcaption, dt { color: var(--quiet) } ul { margin: .3rem 0; padding-left: 1.2rem }
-figure { margin: 0; overflow-x: auto } figure svg { min-width: 40rem }
-.key { display: flex; flex-wrap: wrap; gap: .2rem 1rem; list-style: none; padding: 0 }
-.key i { display: inline-block; width: .8em; height: .8em; margin-right: .4em }
-.wide { overflow-x: auto } .warning { border-left: 4px solid #d9762b; padding-left: .8rem }
-"""
-
-
-def report(source: StorySource, title: str, *, themes: bool = False) -> str:
-    """The report as a page; ``title`` is what the stream is called. ``themes`` adds those of many stories."""
-    stories = source.stories()
-    if themes and len(stories) > THEMES:
-        stories = stories.themed(THEMES)
-    several = stories.like(story for story in stories if story.records > 1)
-    series = _Series(source, several, stories)
-    parts = [
-        f"<h1>{escape(title)}</h1>",
-        *_summary(stories, several, source),
-        *_chart(series, several),
-        *_themes(several),
-        *_table(several),
-        f"<h2>{escape(stories.nouns.capitalize())}</h2>",
-        *(_section(source.in_full(story), series, stories) for story in several[:MOST]),
-    ]
-    if len(several) > MOST:
-        parts.append(f"<p>{escape(stories.counted(len(several) - MOST))} more are in the table alone.</p>")
-    return document(title, "\n".join(["<main>", *parts, "</main>"]), STYLE)
+    @classmethod
+    def of(cls, source: StorySource, story: Story, begin: float, found: Stories) -> _Told:
+        """What the records of a source say of a story, in one pass over them, the latest first."""
+        clock, counts = found.clock, np.zeros(BINS, np.int64)
+        kept, texts = dict[str, Counter[str]](), dict[str, StoryRecord]()
+        for _, record in source.records(story.labels, latest=True):
+            place = record.time if clock.dated else float(record.seq)
+            if place is None or place < begin:
+                continue
+            counts[min(int((place - begin) / max(clock.time - begin, 1e-9) * BINS), BINS - 1)] += 1
+            for name, value in record.keep.items():
+                if value not in ("", None, record.text):
+                    kept.setdefault(name, Counter())[_host(value) or short(str(value), 40)] += 1
+            if record.text and len(texts) < LOOKED_AT:
+                texts.setdefault(" ".join(record.text.split()).casefold(), record)
+        samples = (StoryRecord(seq=-1, text=text) for text in story.samples)
+        return cls(story, counts, _differing(story.title, [*texts.values()] or [*samples]), kept)
 
 
-class _Series:
-    """Records by story and bin of time, or of numbers where records have no times."""
-
-    def __init__(self, source: StorySource, several: Stories, stories: Stories) -> None:
-        dated = stories.clock.dated
-        labels = {story.label for story in (*stories, *source.stories(closed=True))}
-        held = [
-            (label, record.time if dated else float(record.seq)) for label, record in source.records(labels)
-        ]
-        places = np.array([place for _, place in held if place is not None], float)
-        self.begin, self.end = 0.0, 1.0
-        if len(places):
-            self.begin, self.end = float(places.min()), float(places.max())
-        self.dated, span = dated, max(self.end - self.begin, 1e-9)
-        self.counts = {story.label: np.zeros(BINS, np.int64) for story in several}
-        self.total = np.zeros(BINS, np.int64)
-        for label, place in held:
-            if place is not None:
-                at = min(int((place - self.begin) / span * BINS), BINS - 1)
-                self.total[at] += 1
-                if label in self.counts:
-                    self.counts[label][at] += 1
-
-    def place(self, share: float) -> str:
-        """What stands at a share of the way, for people."""
-        at = self.begin + share * (self.end - self.begin)
-        return iso(at) if self.dated else f"record {at:,.0f}"
+def _differing(title: str, records: Iterable[StoryRecord]) -> list[StoryRecord]:
+    """A few records, in their order, if possible of which none says what another or the title says."""
+    chosen, others = [], []
+    said = [set(title.casefold().split())]
+    for record in records:
+        words = set(record.text.casefold().split())
+        if words == said[0]:
+            continue
+        if any(len(words & each) >= ALIKE * len(words | each) for each in said):
+            others.append(record)
+        else:
+            said.append(words)
+            chosen.append(record)
+    picked = {record.seq for record in [*chosen, *others][:HEADLINES]}
+    return [record for record in records if record.seq in picked][:HEADLINES]
 
 
-def _summary(stories: Stories, several: Stories, source: StorySource) -> Iterator[str]:
-    alone = len(stories) - len(several)
+def _repeated(told: Iterable[_Told]) -> list[str]:
+    """The kept fields that say where records come from: few values that come again, those of most first."""
+    total = dict[str, Counter[str]]()
+    for each in told:
+        for name, values in each.kept.items():
+            total.setdefault(name, Counter()).update(values)
+    several = {name: v.total() for name, v in total.items() if 2 * len(v) <= v.total() and len(v) > 1}
+    return sorted(several, key=lambda name: -several[name])[:FIELDS]
+
+
+def _host(value: object) -> str:
+    """The host of an address of the web; empty where a value is none."""
+    if not isinstance(value, str) or not value.startswith(("https://", "http://")):
+        return ""
+    try:
+        return (urlsplit(value).hostname or "").removeprefix("www.")
+    except ValueError:
+        return ""
+
+
+def _time(time: float | None, seq: float, *, year: bool = False) -> str:
+    """A moment for people, with the exact one for programs and on hover; what has no date as a number."""
+    if time is None:
+        return f'<span class="now">record {seq:,.0f}</span>'
+    if not is_date(time):
+        return f'<span class="now">{time:,g}</span>'
+    moment = datetime.fromtimestamp(int(time), UTC)
+    shown = f"{moment.day} {moment:%b}{f' {moment.year}' if year else ''}, {moment:%H:%M}"
+    return f'<time datetime="{iso(time)}" title="{iso(time)}">{shown}</time>'
+
+
+def _stretch(found: Stories, since: float | None) -> tuple[str, str]:
+    """How the latest stretch, and the one before, are called."""
+    if since is not None:
+        return f"since {_time(since, since)}", "in as long before"
+    words = found.clock.words.removeprefix("1 ")
+    return f'in the <span class="now">last {words}</span>', f"in the {words} before"
+
+
+def _summary(found: Stories, shown: Stories, source: StorySource, since: float | None) -> Iterator[str]:
+    clock, (now, _) = found.clock, _stretch(found, since)
+    most = f"{len(shown)} of " if len(shown) < len(found) else ""
+    zone = " UTC" if clock.dated and is_date(clock.time) else ""
     yield (
-        f"<p>{stories.records:,} records; {len(stories):,} live {escape(stories.nouns)}"
-        f"{f', {alone:,} of one record' if alone else ''}. <em>Now</em> is the last "
-        f"{escape(stories.clock.words)}"
-        f"{f', to {iso(stories.clock.time)}' if stories.clock.dated else ''}.</p>"
+        f"<p>{most}{found.counted(len(found))}, those with most records {now} first. The newest of "
+        f"{found.records:,} records is of {_time(clock.time if clock.dated else None, clock.time, year=True)}"
+        f"{zone}. The dark bars of the pictures are the records {now}.</p>"
     )
-    for warning in stories.warnings:
+    for warning in found.warnings:
         yield f'<p class="warning">{escape(warning)}</p>'
     if source.lacking:
-        yield f'<p class="meta">{escape(source.lacking)}</p>'
-    for trend, what in (("new", "New"), ("growing", "Growing"), ("fading", "Fading")):
-        found = sorted((s for s in several if s.trend == trend), key=lambda s: (-abs(s.growth), s.label))[:5]
-        if found:
-            links = ", ".join(f'<a href="#s{s.label}">{escape(s.title)}</a> ({s.growth:+,})' for s in found)
-            yield f"<p><strong>{what}:</strong> {links}</p>"
+        yield f'<p class="quiet">{escape(source.lacking)}</p>'
 
 
-def _chart(series: _Series, several: Stories) -> Iterator[str]:
-    """Bands of the largest stories, and of all others, over time; a scale on the left."""
-    drawn = several[:DRAWN]
-    bands = [series.counts[story.label] for story in drawn]
-    rest = series.total - sum(bands, np.zeros(BINS, np.int64))
-    names = [*(story.title for story in drawn), "all others"]
-    top = max(int(series.total.max()), 1)
-    step = _step(top)
-    low, left = HIGH - 24, 48
-    width = (WIDE - left) / BINS
-    shapes = []
-    for value in range(0, top + 1, step):
-        y = low - (low - 10) * value / top
-        shapes.append(f'<line x1="{left}" x2="{WIDE}" y1="{y:.1f}" y2="{y:.1f}" stroke="var(--line)"/>')
-        shapes.append(f'<text x="{left - 6}" y="{y + 4:.1f}" text-anchor="end">{value:,}</text>')
-    base = np.zeros(BINS)
-    for counts, colour in zip([*bands, rest], [*COLOURS[: len(bands)], COLOURS[-1]], strict=True):
-        for i in np.flatnonzero(counts).tolist():
-            height = (low - 10) * counts[i] / top
-            y = low - (low - 10) * base[i] / top - height
-            shapes.append(
-                f'<rect x="{left + i * width:.1f}" y="{y:.1f}" width="{width - 0.6:.1f}" '
-                f'height="{height:.1f}" fill="{colour}"/>'
-            )
-        base += counts
-    for share, anchor in ((0.0, "start"), (0.5, "middle"), (1.0, "end")):
-        x = left + share * (WIDE - left)
-        text = escape(series.place(share))
-        shapes.append(f'<text x="{x:.0f}" y="{HIGH - 6}" text-anchor="{anchor}">{text}</text>')
-    key = "".join(
-        f'<li><i style="background:{colour}"></i>{escape(name)}</li>'
-        for name, colour in zip(names, [*COLOURS[: len(bands)], COLOURS[-1]], strict=True)
-    )
-    yield "<h2>Over time</h2>"
-    yield (
-        '<figure tabindex="0" role="group" aria-label="chart">'
-        f'<svg viewBox="0 0 {WIDE} {HIGH}" role="img" aria-label="Records over time, by story: '
-        f'{escape(", ".join(names), quote=True)}">{"".join(shapes)}</svg>'
-        f'<ul class="key">{key}</ul>'
-        f"<figcaption>Records in each of {BINS} equal stretches.</figcaption></figure>"
+def _article(told: _Told, repeated: Iterable[str], begin: float, found: Stories, since: float | None) -> str:
+    story, (now, before) = told.story, _stretch(found, since)
+    trend = "ended" if story.ended else WAYS[story.trend]
+    items = "".join(f"<li>{_headline(each, repeated)}</li>" for each in told.headlines)
+    from_where = [
+        f"{escape(name)}: {escape(', '.join(f'{v} {n:,}' for v, n in told.kept[name].most_common(VALUES)))}"
+        for name in repeated
+        if name in told.kept
+    ]
+    sources = f'<p class="quiet sources">{"; ".join(from_where)}</p>' if from_where else ""
+    return (
+        f'<article id="s{story.label}">'
+        f"<h2{' class=template' if story.template else ''}>{escape(story.title)}</h2>"
+        f'<p class="quiet"><strong class="{story.trend}">{trend}</strong>: {story.now:,} {now}, '
+        f"{story.before:,} {before}; {story.records:,} in all</p>"
+        f"{_picture(told, begin, found)}{f'<ul>{items}</ul>' if items else ''}"
+        f"{sources}</article>"
     )
 
 
-def _step(top: int) -> int:
-    """A round distance between lines of the scale, of which there are five at most."""
-    size = 1
-    while True:
-        for factor in (1, 2, 5):
-            if top <= 5 * factor * size:
-                return factor * size
-        size *= 10
+def _headline(record: StoryRecord, repeated: Iterable[str]) -> str:
+    """A record in a line: its text, a link if it has one, its source and its time."""
+    text = escape(short(record.text, LONGEST))
+    links = (str(value) for value in record.keep.values() if _host(value))
+    if link := next(links, None):
+        text = f'<a href="{escape(link, quote=True)}" rel="noopener noreferrer">{text}</a>'
+    own = [str(record.keep[name]) for name in repeated if record.keep.get(name) not in ("", None)][:1]
+    facts = [escape(_host(each) or short(each, 40)) for each in own]
+    facts += [_time(record.time, record.seq)] if record.time is not None else []
+    return f'{text} <span class="quiet">{" · ".join(facts)}</span>' if facts else text
 
 
-def _themes(several: Stories) -> Iterator[str]:
-    """Themes with their largest stories; nothing where there are none of several stories."""
-    if not any(len(theme.stories) > 1 for theme in several.themes):
+def _picture(told: _Told, begin: float, found: Stories) -> str:
+    """Bars of a story's records over time; those of the latest stretch in another colour."""
+    clock, top = found.clock, max(int(told.counts.max()), 1)
+    width = max(clock.time - begin, 1e-9) / BINS
+    bars = "".join(
+        f'<rect x="{4 * i}" y="{HIGH - HIGH * n / top:.1f}" width="3.4" height="{HIGH * n / top:.1f}" '
+        f'fill="var(--{"now" if begin + (i + 0.5) * width > clock.time - clock.stretch else "bar"})"/>'
+        for i, n in enumerate(told.counts.tolist())
+        if n
+    )
+    label = f"{told.story.title}: records over time, at most {top:,} in one of {BINS} stretches"
+    ends = (_time(at if clock.dated else None, at) for at in (begin, clock.time))
+    return (
+        f'<figure><svg viewBox="0 0 {4 * BINS} {HIGH}" preserveAspectRatio="none" role="img" '
+        f'aria-label="{escape(label, quote=True)}">{bars}</svg>'
+        f"<figcaption>{''.join(ends)}</figcaption></figure>"
+    )
+
+
+def _themes(found: Stories) -> Iterator[str]:
+    """The largest themes; nothing where nobody asked for them."""
+    if not found.themes:
         return
-    titles = {story.label: story.title for story in several}
     yield "<h2>Themes</h2><ol>"
-    for theme in several.themes:
-        others = [titles[label] for label in theme.stories[1:4] if label in titles]
-        told = f"; with {', '.join(others)}" if others else ""
+    for theme in islice(found.themes, THEMES):
         yield (
-            f"<li><strong>{escape(theme.title)}</strong> ({several.counted(len(theme.stories))}, "
-            f"{theme.records:,} records, {theme.now:,} now: {theme.trend})"
-            f'<br><span class="meta">{escape(", ".join(theme.keywords))}{escape(told)}</span></li>'
+            f"<li><strong>{escape(theme.title)}</strong> ({found.counted(len(theme.stories))}, "
+            f'{theme.records:,} records) <span class="quiet">{escape(", ".join(theme.keywords))}</span></li>'
         )
     yield "</ol>"
-
-
-def _table(several: Stories) -> Iterator[str]:
-    head = ("title", "records", "now", "trend", "began", "last")
-    cells = "".join(f'<th scope="col">{name}</th>' for name in head)
-    rows = []
-    for number, story in enumerate(several):
-        name = escape(story.title)
-        linked = f'<a href="#s{story.label}">{name}</a>' if number < MOST else name
-        began = story.began or f"record {story.first_seq:,}"
-        last = story.last or f"record {story.last_seq:,}"
-        rest = (f"{story.records:,}", f"{story.now:,}", story.trend, began, last)
-        rows.append(f'<tr><th scope="row">{linked}</th>{"".join(f"<td>{escape(c)}</td>" for c in rest)}</tr>')
-    yield "<h2>All</h2>"
-    yield (
-        f'<div class="wide" tabindex="0" role="region" aria-label="All {several.nouns}"><table><thead><tr>'
-        f"{cells}</tr></thead><tbody>{''.join(rows)}</tbody></table></div>"
-    )
-
-
-def _section(story: Story, series: _Series, stories: Stories) -> str:
-    facts = [f"{story.records:,} records", f"{story.now:,} now, {story.before:,} before: {story.trend}"]
-    times = {"began": story.began, "peak": story.peak, "last": story.last}
-    facts += [f"{name} {at}" for name, at in times.items() if at is not None]
-    if story.split_from is not None:
-        facts.append(f"split from {story.split_from}")
-    if story.merged_with:
-        facts.append(f"has taken in {', '.join(map(str, story.merged_with))}")
-    words = f'<p class="meta">{escape(", ".join(story.keywords))}</p>' if story.keywords else ""
-    if story.theme is not None and story.theme != story.label:
-        facts.append(f"theme {story.theme}")
-    holes = [hole.said(nth) for nth, hole in enumerate(story.holes, 1)]
-    samples = story.samples or [record.text for record in story.surest if record.text]
-    texts = [*holes, *(text for text in samples if text != story.title)]
-    told = "".join(f"<li>{escape(text)}</li>" for text in texts)
-    return (
-        f'<section class="story" id="s{story.label}"><h3>{escape(story.title)}</h3>{words}'
-        f"{_sparkline(series.counts[story.label], story)}"
-        f"<p>{escape('; '.join(facts))} ({stories.noun} {story.label})</p>"
-        f"{f'<ul>{told}</ul>' if told else ''}</section>"
-    )
-
-
-def _sparkline(counts: np.ndarray, story: Story) -> str:
-    top = max(int(counts.max()), 1)
-    bars = "".join(
-        f'<rect x="{4 * i}" y="{28 - 28 * count / top:.1f}" width="3.2" height="{28 * count / top:.1f}" '
-        'fill="var(--bar)"/>'
-        for i, count in enumerate(counts.tolist())
-        if count
-    )
-    label = escape(f"{story.title}: at most {top:,} records in a stretch", quote=True)
-    size = f'viewBox="0 0 {4 * BINS} 28" width="{4 * BINS}" height="28"'
-    return f'<svg {size} role="img" aria-label="{label}">{bars}</svg>'
