@@ -96,7 +96,7 @@ class Engine(OneThreadAtATime, but=("advance", "score", "search")):
     Parameters
     ----------
     settings
-        Model, search, text, time and engine settings; None: the defaults.
+        Model, search, text, time and engine settings; None: the defaults, and those ``given``.
     prior, likelihood
         In the place of what the settings say: names, or objects of ``streamdp.priors`` and
         ``streamdp.likelihoods``. Of vectors, an object learns nothing from the first of them.
@@ -104,6 +104,15 @@ class Engine(OneThreadAtATime, but=("advance", "score", "search")):
         Answer each record once, when its assignment is final (or at :meth:`finish`).
     with_events
         Whether cluster events are reported.
+    given
+        Settings by name in the place of ``settings``: ``Engine(beam=4)``.
+
+    Examples
+    --------
+    >>> engine = Engine(beam=4)
+    >>> answers = engine.advance(["storm over the coast", "late goal wins", "coast storm"])
+    >>> engine.newest()
+    {0: 0, 1: 1, 2: 0}
     """
 
     def __init__(
@@ -114,8 +123,9 @@ class Engine(OneThreadAtATime, but=("advance", "score", "search")):
         likelihood: Likelihood | str | None = None,
         final_only: bool = False,
         with_events: bool = False,
+        **given: Any,
     ) -> None:
-        self._blueprint = Blueprint.of(settings, prior, likelihood)
+        self._blueprint = Blueprint.of(settings, prior, likelihood, given)
         self.settings = settings = self._blueprint.settings
         tokenizer_of(settings)  # what is wrong is said now, not at the first record
         if settings.embed is not None and not settings.embed.startswith(UNNAMED):
@@ -144,7 +154,7 @@ class Engine(OneThreadAtATime, but=("advance", "score", "search")):
 
         Examples
         --------
-        >>> engine = Engine(Settings(beam=4))
+        >>> engine = Engine(beam=4)
         >>> [a.cluster for a in engine.advance(["storm over the coast", "coast storm"]).assignments]
         [0, 0]
         """
@@ -244,7 +254,7 @@ class Engine(OneThreadAtATime, but=("advance", "score", "search")):
 
         Examples
         --------
-        >>> engine = Engine(Settings(beam=4))
+        >>> engine = Engine(beam=4)
         >>> answers = engine.advance(["storm over the coast", "coast storm", "late goal wins the match"])
         >>> found = engine.together("storm over the coast", "coast storm")
         >>> found.nats > 0, sorted(name for name, by in found.words if by > 0)
@@ -268,7 +278,7 @@ class Engine(OneThreadAtATime, but=("advance", "score", "search")):
 
         Examples
         --------
-        >>> engine = Engine(Settings(beam=4))
+        >>> engine = Engine(beam=4)
         >>> answers = engine.advance(["storm over the coast", "coast storm"])
         >>> answers = engine.correct(Correction(what="rename", stories=(0,), title="The storm"))
         >>> [story.title for story in engine.stories()]
@@ -512,7 +522,7 @@ class Engine(OneThreadAtATime, but=("advance", "score", "search")):
 
         Examples
         --------
-        >>> engine = Engine(Settings(beam=4))
+        >>> engine = Engine(beam=4)
         >>> answers = engine.advance(["storm over the coast", "coast storm"])
         >>> [(story.label, story.records, story.title) for story in engine.stories()]
         [(0, 2, 'storm over the coast')]
@@ -631,6 +641,15 @@ class Engine(OneThreadAtATime, but=("advance", "score", "search")):
         labels, times = self._stream.retained.newest()
         return labels, times if self.dated else None
 
+    def newest(self) -> dict[int, int]:
+        """The newest label of each record that is retained (the latest 5,000, if not set otherwise).
+
+        By the numbers of records (``seq`` of an assignment), in their order; a record that was refused has
+        none, one that is held back not yet. An older one keeps what its last assignment said.
+        """
+        labels, _ = self._stream.retained.newest()
+        return dict(zip(range(self.seq - len(labels), self.seq), labels.tolist(), strict=True))
+
     def open_answers(self) -> list[Assignment]:
         """The newest answer to each record whose answer may still change, in order."""
         return list(self._stream.announcer.undecided.values())
@@ -688,7 +707,7 @@ class Engine(OneThreadAtATime, but=("advance", "score", "search")):
 
         Raises SnapshotError where it is of another format, or no such state: nothing in it is trusted unseen.
         """
-        self = cls(settings or Settings(), **options)  # what is wrong with these is no fault of the state
+        self = cls(settings, **options)  # what is wrong with these is no fault of the state
         with refusing():
             stored = checked(msgspec.msgpack.decode(data))
             order = as_type(stored["order"], ReorderBuffer)

@@ -178,3 +178,23 @@ def test_large_texts_do_not_wait_to_be_written_down() -> None:
     before = sys.getrefcount(text)
     engine.advance([Record(text)])
     assert sys.getrefcount(text) == before
+
+
+@pytest.mark.parametrize("name", ["crp", "vectors", "categories", "nothing retained"])
+def test_newest_is_what_the_lines_came_to(name: str) -> None:
+    settings, maker = case(name)
+    engine = Engine(settings)
+    told = feed(engine, maker(120, 5))
+    newest = {line.seq: line.cluster for line in told.lines if isinstance(line, Assignment)}
+    found = engine.newest()
+    assert list(found) == list(range(engine.seq - len(found), engine.seq))
+    assert len(found) >= min(engine.seq, settings.retain)
+    assert found.items() <= newest.items()
+
+
+def test_newest_has_the_latest_records_alone() -> None:
+    engine = Engine(retain=512)
+    assert engine.newest() == {}
+    engine.advance(["storm over the coast", "", *(f"storm {n} hits the coast" for n in range(1_000))])
+    assert 512 <= len(engine.newest()) < 1_001
+    assert max(engine.newest()) == engine.seq - 1 == 1_000

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
@@ -15,6 +15,7 @@ from streamdp.engine import Engine
 from streamdp.errors import ConfigError, Exit, StreamdpError
 from streamdp.records import Record
 from streamdp.settings import Settings
+from streamdp.settings.io_options import Outputs
 
 
 def reasons(settings: Settings, values: Sequence[Record]) -> list[tuple[int, str]]:
@@ -184,3 +185,38 @@ def test_more_clusters_than_there_are_names_for(monkeypatch: pytest.MonkeyPatch)
     assert 120 < engine.seq <= 128
     bounded = Engine(Settings(prior="crp", concentration=1000.0, beam=1, retire_after=60))
     assert len(feed(bounded, strange).first()) == 200
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "said"),
+    [
+        (lambda: Engine(baem=4), ConfigError, "baem: no such setting, did you mean beam?"),
+        (lambda: Settings(baem=4), ConfigError, "baem: no such setting, did you mean beam?"),  # type: ignore[call-arg]
+        (lambda: Outputs(outptu="x"), ConfigError, "outptu: no such setting, did you mean output?"),  # type: ignore[call-arg]
+        (lambda: Engine(qqq=4), ConfigError, "qqq: no such setting"),
+        (lambda: Engine(Settings(), beam=4), ConfigError, "beam: say it in settings, or leave settings out"),
+        (
+            lambda: Engine(beam="4"),
+            ConfigError,
+            "setting beam: '4' is not allowed, must be a whole number, at least 1 and at most 256",
+        ),
+        (
+            lambda: Engine("news.jsonl"),  # type: ignore[arg-type]
+            TypeError,
+            "settings are streamdp.Settings, or given by name (beam=4), not str 'news.jsonl'",
+        ),
+    ],
+)
+def test_settings_by_name_are_checked(make: Callable[[], object], error: type[Exception], said: str) -> None:
+    with pytest.raises(error) as caught:
+        make()
+    assert str(caught.value) == said
+
+
+def test_settings_by_name_are_those_of_an_object() -> None:
+    engine = Engine(beam=4, prior="crp", concentration=2.0, with_events=True)
+    assert engine.settings == Settings(beam=4, prior="crp", concentration=2.0)
+    engine.advance(["storm over the coast"])
+    again = Engine.loads(engine.dumps(), beam=4, prior="crp", concentration=2.0)
+    assert again.settings == engine.settings
+    assert again.dumps() == engine.dumps()

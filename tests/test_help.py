@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pydoc
 import re
 import shlex
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 from commands import fail, succeed
 from typer.main import get_command
 
+import streamdp
 from streamdp.cli.app import app
 
 COMMON = [
@@ -93,3 +95,23 @@ def test_the_help_of_other_commands_is_as_short(tmp_path: Path, name: str, own: 
 @pytest.mark.parametrize("command", [(), ("consume",), ("state",), ("stories",)])
 def test_h_is_help(tmp_path: Path, command: tuple[str, ...]) -> None:
     assert succeed(tmp_path, *command, "-h") == succeed(tmp_path, *command, "--help")
+
+
+@pytest.mark.parametrize("name", ["Settings", "Input", "Outputs", "Serving"])
+def test_help_in_python_fits_on_a_screen(name: str) -> None:
+    kind = getattr(streamdp, name)
+    shown = pydoc.render_doc(kind, renderer=pydoc.plaintext)  # type: ignore[attr-defined, unused-ignore]
+    assert len(shown.splitlines()) < 40
+    assert len(shown) < 2_000
+    assert set(kind.__struct_fields__) <= set(dir(example(name)))
+
+
+def example(name: str) -> object:
+    """One of each."""
+    return streamdp.Input(file="news.jsonl") if name == "Input" else getattr(streamdp, name)()
+
+
+def test_the_names_that_people_set_are_settings() -> None:
+    named = re.findall(r"``(\w+)``", str(streamdp.Settings.__doc__).split("All of them")[0])
+    assert len(named) == 10
+    assert set(named) <= set(streamdp.Settings.__struct_fields__)

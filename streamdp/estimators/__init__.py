@@ -9,12 +9,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, overload
 
 from streamdp.engine import Engine
-from streamdp.errors import ConfigError
 from streamdp.estimators.frames import Clustering, cluster_frame
 from streamdp.records import Assignment, Record, Reject, Value
 from streamdp.records.frames import rows_of
 from streamdp.settings import Settings
-from streamdp.settings.options import nearest
+from streamdp.settings.blueprint import Blueprint
 
 
 @overload
@@ -60,12 +59,7 @@ def cluster(
     >>> [a.cluster for a in cluster(["storm over the coast", "coast storm"], second_look=0)]
     [0, 0]
     """
-    if given and settings is not None:
-        raise ConfigError(f"{next(iter(given))}: say it in settings, or leave settings out")
-    names = Settings.__struct_fields__
-    for name in given.keys() - set(names):
-        raise ConfigError(f"{name}: no such setting{nearest(name, names)}")
-    settings = settings if settings is not None else Settings(**given)
+    settings = Blueprint.of(settings, given=given).settings
     return _stream(records, settings) if columns is None else cluster_frame(records, columns, settings)
 
 

@@ -19,6 +19,7 @@ from streamdp.likelihoods import Likelihood, VectorFamily
 from streamdp.likelihoods.base import Moments
 from streamdp.priors.base import Prior
 from streamdp.priors.decays import Decay
+from streamdp.records import shown
 from streamdp.settings.assemble import (
     ANY,
     EMBED_ALONE,
@@ -31,6 +32,7 @@ from streamdp.settings.assemble import (
     warmup_length,
 )
 from streamdp.settings.load import checked
+from streamdp.settings.options import refuse_misspelt
 from streamdp.settings.registry import LIKELIHOODS, PRIORS, find
 from streamdp.settings.schema import AUTO, Settings
 
@@ -52,9 +54,20 @@ class Blueprint:
         settings: Settings | None,
         prior: Prior | str | None = None,
         likelihood: Likelihood | str | None = None,
+        given: Mapping[str, Any] = {},
     ) -> Blueprint:
-        """Of objects or names. ConfigError where the settings name another; TypeError for anything else."""
-        settings = checked(settings or Settings())
+        """Of objects or names, and of settings or those ``given`` by name.
+
+        ConfigError where there are both, or the settings name another; TypeError for anything else.
+        """
+        if settings is not None and not isinstance(settings, Settings):
+            raise TypeError(
+                f"settings are streamdp.Settings, or given by name (beam=4), not {shown(settings)}"
+            )
+        refuse_misspelt(given, Settings.__struct_fields__)
+        if given and settings is not None:
+            raise ConfigError(f"{next(iter(given))}: say it in settings, or leave settings out")
+        settings = checked(settings or Settings(**given))
         settings, made = _named(settings, "prior", prior, Prior, PRIORS)
         settings, family = _named(settings, "likelihood", likelihood, Likelihood, LIKELIHOODS)
         return cls(settings, made, family)

@@ -5,10 +5,9 @@ from __future__ import annotations
 import re
 from typing import Annotated, ClassVar, Literal
 
-import msgspec
 from msgspec import Meta
 
-from streamdp.settings.options import option
+from streamdp.settings.options import Options, option
 
 OutputFormat = Literal["auto", "jsonl", "csv", "parquet"]
 LOCAL = "127.0.0.1"
@@ -32,7 +31,7 @@ def without_password(address: str) -> str:
     return re.sub(r"(?<=://)[^/@]*@", "", address)
 
 
-class Input(msgspec.Struct, frozen=True, kw_only=True):
+class Input(Options, frozen=True, kw_only=True):
     """Where records come from: either ``file`` or ``topic`` is given; fields are options of ``consume``.
 
     Examples
@@ -166,7 +165,7 @@ class Input(msgspec.Struct, frozen=True, kw_only=True):
         return None if scheme_of(self.file) else self.file
 
 
-class Results(msgspec.Struct, frozen=True, kw_only=True):
+class Results(Options, frozen=True, kw_only=True):
     """Where answers go, refused records and the state."""
 
     output: Annotated[
@@ -293,7 +292,7 @@ PageCorrections = Annotated[
 ]
 
 
-class PageAddress(msgspec.Struct, frozen=True, kw_only=True):
+class PageAddress(Options, frozen=True, kw_only=True):
     """Where a page is served, and to whom."""
 
     page_host: PageHost = LOCAL
@@ -301,7 +300,7 @@ class PageAddress(msgspec.Struct, frozen=True, kw_only=True):
     page_corrections: PageCorrections = False
 
 
-class Serving(msgspec.Struct, frozen=True, kw_only=True):
+class Serving(Options, frozen=True, kw_only=True):
     """What is served while a stream runs, where it was asked for; fields are options of ``consume``.
 
     Examples
@@ -333,7 +332,7 @@ class Serving(msgspec.Struct, frozen=True, kw_only=True):
 _service = option("service")
 
 
-class Service(msgspec.Struct, frozen=True, kw_only=True):
+class Service(Options, frozen=True, kw_only=True):
     """Where a service is, to whom, and what it keeps: options of ``streamdp serve``."""
 
     port: Annotated[Annotated[int, Meta(ge=0)], _service("port, 0 for any free one", common=True)] = 8080

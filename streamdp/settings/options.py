@@ -8,7 +8,8 @@ from __future__ import annotations
 import difflib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
-from typing import Any, get_type_hints
+from inspect import Parameter, Signature
+from typing import TYPE_CHECKING, Any, get_type_hints
 
 import msgspec
 from msgspec import Meta, inspect
@@ -105,6 +106,42 @@ def _allowed(kind: inspect.Type) -> str:
             return "a list of names"
         case _:
             return "a name"
+
+
+class _ByName(type(msgspec.Struct)):  # type: ignore[misc]
+    """The class of structs of options: names are checked, and ``help`` shows the common ones alone."""
+
+    def __call__(cls, *values: Any, **given: Any) -> Any:
+        refuse_misspelt(given, cls.__struct_fields__)
+        return super().__call__(*values, **given)
+
+    @property
+    def __signature__(cls) -> Signature:
+        shown = [
+            Parameter(each.name, Parameter.KEYWORD_ONLY, default=each.default)
+            for each in options_of(cls)
+            if each.common
+        ]
+        return Signature([*shown, Parameter("others", Parameter.VAR_KEYWORD)])
+
+    def __dir__(cls) -> list[str]:
+        return []
+
+
+if TYPE_CHECKING:
+    Options = msgspec.Struct
+else:
+
+    class Options(msgspec.Struct, metaclass=_ByName):
+        """A struct of options. ConfigError where one is made with a name that it has not."""
+
+
+def refuse_misspelt(given: Iterable[str], names: Iterable[str]) -> None:
+    """Raise ConfigError for the first name that is none of those, with the one that it is most like."""
+    known = set(names)
+    for name in given:
+        if name not in known:
+            raise ConfigError(f"{name}: no such setting{nearest(name, sorted(known))}")
 
 
 @cache

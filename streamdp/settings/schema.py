@@ -16,7 +16,7 @@ from msgspec import Meta
 from streamdp.errors import ConfigError
 from streamdp.records import FieldNames
 from streamdp.settings.options import AUTO as AUTO
-from streamdp.settings.options import Option, option, options_of, refuse_meaningless
+from streamdp.settings.options import Option, Options, option, options_of, refuse_meaningless
 from streamdp.settings.registry import CATEGORICAL, DECAYS, LIKELIHOODS, PRIORS, TEMPLATE
 
 Positive = Annotated[float, Meta(gt=0)]
@@ -78,8 +78,15 @@ LOGS = ("log", "otlp")
 """Formats of logs, whose records are clustered by their templates."""
 
 
-class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """All settings, flat. None means automatic. Ranges and units stand with each field.
+class Settings(Options, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """All settings, flat: what is not given is automatic, or at its default.
+
+    Those that people set: ``text_field``, ``vector_field``, ``fields`` and ``time_field``, by which records
+    are read; ``embed``, for the meaning of texts; ``prior``, ``likelihood``, ``concentration`` and ``beam``,
+    for the model and its search; ``seed``.
+
+    All of them, with ranges and units: ``streamdp check`` prints them, the annotation of each field has them.
+    ConfigError where there is no setting of a name; a value is checked where the settings are used.
 
     Examples
     --------

@@ -7,6 +7,8 @@ from collections.abc import Iterable, Iterator
 from types import ModuleType
 from typing import Any
 
+import msgspec
+
 import streamdp
 
 
@@ -48,6 +50,10 @@ def _of_object(found: Any, place: str) -> Iterator[str]:
 
 
 def _parameters(found: Any) -> Iterator[str]:
+    if isinstance(found, type) and issubclass(found, msgspec.Struct):  # whose help shows some alone
+        for field in msgspec.structs.fields(found):
+            yield field.name if field.required else f"{field.name}="
+        return
     try:
         signature = inspect.signature(found)
     except ValueError:
