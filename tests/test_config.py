@@ -263,7 +263,7 @@ def test_fields_describe_themselves() -> None:
 
 
 def test_stemmers_exist() -> None:
-    assert set(get_args(Stem)) - {"none"} <= set(snowballstemmer.algorithms())
+    assert set(get_args(Stem)) - {"auto", "none"} <= set(snowballstemmer.algorithms())
 
 
 FREE = {

@@ -178,7 +178,7 @@ def test_the_settings_in_force_are_a_settings_file(tmp_path: Path) -> None:
     assert succeed(tmp_path, "check") == printed
     text = printed.decode()
     assert "\nbeam = 4\n" in text
-    assert '\n# stem = "none"\n' in text
+    assert '\n# stem = "auto"\n' in text
     assert "HierarchicalPitmanYor(" in text
     assert "Exponential(scale=100.0)" in text
 

@@ -14,6 +14,9 @@ from streamdp import Engine, Settings
 from streamdp.encode.bags import LONG
 from streamdp.encode.encoders import load_encoder
 from streamdp.encode.stop_words import LANGUAGES, mark, stop_words
+from streamdp.encode.text import Tokenizer
+from streamdp.encode.vocabulary import Vocabulary
+from streamdp.encode.word_encoder import WordEncoder
 from streamdp.encode.words import cut
 from streamdp.kernels.sound import UnsoundError
 from streamdp.settings.schema import StopWords
@@ -49,7 +52,7 @@ def learned(texts: list[str], settings: Settings | None = None) -> Engine:
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_lists_are_spelt_as_texts_are_cut(language: str) -> None:
     words = stop_words(language)
-    assert len(words) > 100
+    assert len(words) > (30 if language in ("chinese", "japanese") else 100)
     assert all(cut(word) == [word] for word in words)
     assert all(mark(word) >> LANGUAGES.index(language) & 1 for word in words)
 
@@ -72,6 +75,63 @@ def test_every_list_can_be_asked_for() -> None:
 )
 def test_the_language_is_found(texts: list[str], expected: set[str]) -> None:
     assert words_of(learned([*texts, *ENGLISH[:1]]), ENGLISH[0]) == expected
+
+
+def test_texts_of_two_languages_leave_out_their_own() -> None:
+    engine = learned([*(3 * [*ENGLISH, *GERMAN]), "Ursache Störung men die war man"])
+    assert words_of(engine, "What to do in Oracle") == {"oracle"}
+    assert words_of(engine, "Was ist die Ursache der Störung") == {"ursache", "störung"}
+    assert words_of(engine, "The men die in war, what man was it") == {"men", "die", "war", "man"}
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Пожар на складе в Томске", {"пожар", "складе", "томске"}),
+        ("حريق كبير في سوق دمشق", {"حريق", "كبير", "سوق", "دمشق"}),
+        ("दिल्ली में प्रदूषण के कारण", {"दिल्ली", "प्रदूषण"}),
+        ("女排的冠军", {"女排", "冠军", *"女排冠军"}),
+        ("地震の影響でけがをした", {"地震", "影響", *"地震影響", "でけ", "けが"}),
+    ],
+)
+def test_a_script_of_its_own_says_the_language_at_once(text: str, expected: set[str]) -> None:
+    for texts in ([text], [*ENGLISH, text]):
+        assert words_of(learned(texts), text) == expected
+
+
+FORMS = {
+    "german": (GERMAN, ("Die Züge der Bahn", "Der Zug der Bahn")),
+    "compound": (GERMAN, ("Der Streik an der Elbe", "Der Bahnstreik an der Elbe")),
+    "russian": ([], ("Пожар на складе", "Пожары на складах")),
+    "arabic": ([], ("حريق في سوق", "الحريق في السوق")),
+}
+
+
+@pytest.mark.parametrize("case", FORMS)
+def test_forms_of_a_word_count_as_one(case: str) -> None:
+    before, (first, second) = FORMS[case]
+    engine = learned([*(3 * before), first, second])
+    assert words_of(engine, first) <= words_of(engine, second)
+    kept = learned([*(3 * before), first, second], Settings(stem="none"))
+    assert not words_of(kept, first) <= words_of(kept, second)
+
+
+def test_english_words_keep_their_forms() -> None:
+    engine = learned([*ENGLISH, "The train stops", "The trains stop"])
+    assert words_of(engine, "The trains stop") == {"trains", "stop"}
+    assert "forms" not in engine.stream().encoded.encoder.dump()  # type: ignore[union-attr]
+
+
+def test_forms_that_lost_their_words_count_as_what_is_left() -> None:
+    encoder = WordEncoder(Tokenizer(stem="auto"), Vocabulary(1000))
+    for text in ("склад", "складе", "склады", "пожар"):
+        assert encoded(encoder, [record(text, 0)]) == [None]
+    held = np.array([False, False, False, True])
+    encoder.vocabulary.last_seen[2] = 9
+    assert encoder.vocabulary.evict(held, 5).tolist() == [0, 1]
+    encoder.take(np.zeros(4))
+    assert encoded(encoder, [record(text, 0) for text in ("складе", "склада", "пожары")]) == [None] * 3
+    assert encoder.take(np.zeros(3)).words.tolist() == [2, 2, 3]
 
 
 def test_the_language_of_one_text_is_not_known() -> None:

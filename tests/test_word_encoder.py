@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
+import snowballstemmer
 from feeds import encoded, record
 from hypothesis import given
 from hypothesis import settings as limits
@@ -37,6 +40,8 @@ TOKENIZERS = (
     Tokenizer(ngrams=2),
     Tokenizer(stem="english"),
     Tokenizer(urls=False, mentions=False, hashtags=False),
+    Tokenizer(stem="auto"),
+    Tokenizer(stem="auto", ngrams=2),
     Tokenizer(max_tokens=4),
     Tokenizer(ngrams=2, max_tokens=7),
 )
@@ -58,20 +63,68 @@ class Plain:
         }
 
     def _stands_in(self, token: str, language: str) -> bool:
+        if language == "chinese" and re.fullmatch("[一-鿿]{2}", token):
+            return any(character in self.lists[language] for character in token)
+        if language == "japanese" and re.fullmatch("[ぁ-ん]{2}", token):
+            return all(character in self.lists[language] for character in token)
         return all(word in self.lists[language] for word in token.split(" "))
 
-    def _without_stop_words(self, tokens: list[str]) -> list[str]:
-        language = self.stops
-        if language == "auto":
-            self.words += len(tokens)
-            for each in LANGUAGES:
-                self.seen[each] += sum(self._stands_in(token, each) for token in tokens)
-            language = max(LANGUAGES, key=lambda each: self.seen[each])
-            if self.seen[language] < 10 or self.seen[language] / self.words < 0.05:
-                language = "none"
-        if language == "none" or len(tokens) > LONG:
+    def _language(self, tokens: list[str]) -> str:
+        """The language of a text, "none" where it is not known; what it says of the stream's is counted."""
+        if self.stops == "none" and self.tokenizer.stem != "auto":
+            return "none"
+        hits = {each: sum(self._stands_in(token, each) for token in tokens) for each in LANGUAGES}
+        most = max(hits.values())
+        self.words += len(tokens)
+        for each in LANGUAGES:
+            self.seen[each] += most * (hits[each] == most)
+        if self.stops in LANGUAGES:
+            return self.stops
+        lead = max(LANGUAGES, key=lambda each: self.seen[each])
+        known = self.seen[lead] >= 10 and self.seen[lead] / self.words >= 0.05
+        if most == 0 or (known and hits[lead] == most):
+            return lead if known else "none"
+        own_script = ("russian", "arabic", "hindi", "chinese", "japanese")
+        own = [
+            each
+            for each in LANGUAGES
+            if hits[each] == most
+            and (
+                each in own_script
+                or (known and self.seen[each] >= 10 and 20 * self.seen[each] >= self.seen[lead])
+            )
+        ]
+        if own:
+            return max(own, key=lambda each: self.seen[each])
+        return lead if known else "none"
+
+    def _without_stop_words(self, tokens: list[str], language: str) -> list[str]:
+        if "none" in (language, self.stops) or len(tokens) > LONG:
             return tokens
         return [token for token in tokens if not self._stands_in(token, language)] or tokens
+
+    def _counts_as(self, token: str, language: str) -> list[int]:
+        """The words that a known one counts as: the first with its stem, and parts of a compound."""
+        stems = dict[str, int]()
+        for word, number in self.ids.items():  # in the order in which they came
+            stemmer, found = stemmer_of(word, language), [number]
+            if stemmer:
+                stem = " ".join(
+                    part if re.search(UNSTEMMED, part) else stemmed(part, stemmer) for part in word.split(" ")
+                )
+                found = [stems.setdefault(stem, number)]
+                if stemmer in ("german", "swedish"):
+                    ends = [
+                        [stem[:n] for n in range(len(stem) - 3, 3, -1)],
+                        [stem[n:] for n in range(3, len(stem) - 3)],
+                    ]
+                    first = [next((end for end in each if end in stems), "") for each in ends]
+                    parts = dict.fromkeys(stems[end] for end in first if end)
+                    names = [*self.ids]
+                    found += [part for part in parts if not self._stands_in(names[part], stemmer)]
+            if word == token:
+                return found
+        raise KeyError(token)
 
     def read(self, text: str) -> list[tuple[int, int]] | str:
         try:
@@ -82,9 +135,31 @@ class Plain:
         for token in tokens:
             if token not in self.ids and len(self.ids) < self.limit:
                 self.ids[token] = len(self.ids)
-        for token in self._without_stop_words([token for token in tokens if token in self.ids]):
-            counts[self.ids[token]] = counts.get(self.ids[token], 0) + 1
+        known = [token for token in tokens if token in self.ids]
+        language = self._language(known)
+        for token in self._without_stop_words(known, language):
+            forms = self.tokenizer.stem == "auto"
+            for number in self._counts_as(token, language) if forms else [self.ids[token]]:
+                counts[number] = counts.get(number, 0) + 1
         return sorted(counts.items(), key=lambda pair: pair[1] > 1) or "empty"
+
+
+UNSTEMMED = r"^\W|^\d|[\d./:,&+#]"
+
+
+def stemmer_of(word: str, language: str) -> str:
+    """The stemmer of a word in a text in a language, or ""."""
+    if re.match("[\u0430-\u044f]", word):
+        return "russian"
+    if re.match("[\u0621-\u064a]", word):
+        return "arabic"
+    latin = word.isascii() or word[0] < "\u0250"
+    return language if latin and language in ("german", "french", "swedish") else ""
+
+
+def stemmed(word: str, language: str) -> str:
+    """What Snowball makes of it."""
+    return str(snowballstemmer.stemmer(language).stemWord(word)) or word
 
 
 def read(encoder: WordEncoder, texts: list[Any]) -> list[list[tuple[int, int]] | str]:
@@ -140,6 +215,41 @@ def test_pieces_that_take_no_grammar_are_cut_as_the_grammar_has_them() -> None:
     assert read(encoder, [easy]) == [plain.read(easy)]
 
 
+SENTENCES = (
+    *(
+        "Der Streik der Bahn und die Züge",
+        "Bahnstreik: Zug und Zügen fehlt der Bahnhof",
+        "the trains and the train",
+    ),
+    *("Les trains de la gare et le train", "Пожары на складе и пожар", "Unter der Untergrundbahn die Bahn"),
+    *("حريق في السوق", "سوق", "女排的冠军和女排", "地震の後の地震", "Streiks", "train", "Bahnstreiks trains"),
+    *(
+        "Och det är ett tåg, tågen som inte går för en bro",
+        "Kein Wort gilt",
+        "Das ist der Zug in dem wir sind",
+    ),
+)
+
+
+@limits(deadline=None, max_examples=200)
+@given(
+    st.lists(st.lists(st.sampled_from(SENTENCES), max_size=8), max_size=6),
+    st.sampled_from(["auto", "none", "german"]),
+    st.sampled_from([1, 2]),
+)
+def test_forms_count_as_a_plain_reading_says(batches: list[list[str]], stops: str, ngrams: int) -> None:
+    tokenizer = Tokenizer(stem="auto", ngrams=ngrams)
+    encoder, plain = WordEncoder(tokenizer, Vocabulary(1000), stops), Plain(tokenizer, 1000, stops)
+    for texts in batches:
+        assert read(encoder, texts) == [plain.read(text) for text in texts]
+        resumed = WordEncoder(tokenizer, msgspec.structs.replace(encoder.vocabulary), stops)
+        stored = encoder.dump()
+        resumed.resume(stored["languages"], stored.get("forms"))
+        assert resumed.dump()["languages"] == stored["languages"]
+        assert str(resumed.dump().get("forms")) == str(stored.get("forms"))
+        encoder = resumed
+
+
 @limits(deadline=None, max_examples=100)
 @given(st.lists(ANY, max_size=6), st.lists(ANY, max_size=6))
 def test_a_frozen_encoder_learns_nothing(learned: list[str], scored: list[str]) -> None:
@@ -171,7 +281,7 @@ def test_an_encoder_for_scoring_follows_the_one_that_learns(
         read(encoder, learned)
         encoded(encoder.for_scoring(), [record(text, 0) for text in scored])  # and nobody takes the batch
         anew = WordEncoder(Tokenizer(), encoder.vocabulary, stops, frozen=True)
-        anew.begin_with(encoder.stops)
+        anew.begin_with(encoder)
         assert read(encoder.for_scoring(), scored) == read(anew, scored)
 
 

@@ -1,4 +1,9 @@
-"""Word counts of texts, from the ids of their words, without the words of grammar that are left out."""
+"""Word counts of texts, from the ids of their words, without the words of grammar that are left out.
+
+The language of a text is the one that most of its stop words are of. The stream's language, of most texts so
+far, goes before another that has as many, and is that of texts without any. A language of Latin letters must
+have had a share of the stream: words of English are stop words elsewhere ("die", "man").
+"""
 
 from __future__ import annotations
 
@@ -7,7 +12,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from streamdp.encode.kernels import OTHER, Pieces, Spelling, look_up
-from streamdp.encode.stop_words import LANGUAGES
+from streamdp.encode.stop_words import LANGUAGES, OWN_SCRIPT
 from streamdp.kernels.jit import entry, kernel
 
 AUTO: Final = -1
@@ -24,21 +29,47 @@ _SHARE: Final = 20
 
 _TOKENS: Final = len(LANGUAGES)
 
+MOST: Final = 3
+"""Words that a word counts as: its form, and the parts at the two ends of a compound."""
+
 
 class Stops(NamedTuple):
-    """Which words are stop words, and what the stream has had of them."""
+    """Which words are stop words, what all words count as, and what the stream has had of languages."""
 
-    marks: np.ndarray  # int32[ids] in which languages each is one, a bit each
-    seen: np.ndarray  # int64[languages + 1] stop words of each language so far, and all words
-    asked: np.ndarray  # int32[2] bits of the languages to leave out, or AUTO; whether ``seen`` counts on
+    marks: np.ndarray  # int32[ids] in which languages each is a stop word, a bit each
+    seen: np.ndarray  # int64[languages + 1] stop words so far in texts of each language, and all words
+    asked: (
+        np.ndarray
+    )  # int32[3] bits of languages to leave out, or AUTO; whether ``seen`` counts on; forms count
+    hits: np.ndarray  # int64[languages] stop words of the text at hand
+    row: (
+        np.ndarray
+    )  # int32[languages] the row of ``roots`` for texts of each; -1 where it is still to be made
+    roots: np.ndarray  # int32[rows, MOST, ids] words that each counts as, then -1
+    wanted: np.ndarray  # int64[1] bits of languages that texts were in and whose rows are to be made
 
 
-def new_stops(language: str, *, learns: bool) -> Stops:
+def new_stops(language: str, *, learns: bool, forms: bool = False) -> Stops:
     """No words yet; ``language`` is one of ``LANGUAGES``, "auto" or "none"."""
     bits = {"auto": AUTO, "none": 0}.get(language)
     if bits is None:
         bits = 1 << LANGUAGES.index(language)
-    return Stops(np.zeros(64, np.int32), np.zeros(_TOKENS + 1, np.int64), np.array([bits, learns], np.int32))
+    return Stops(
+        np.zeros(64, np.int32),
+        np.zeros(_TOKENS + 1, np.int64),
+        np.array([bits, learns, forms], np.int32),
+        np.zeros(_TOKENS, np.int64),
+        np.zeros(_TOKENS, np.int32),
+        unrelated(1, 64),
+        np.zeros(1, np.int64),
+    )
+
+
+def unrelated(rows: int, ids: int) -> np.ndarray:
+    """What words count as where each is only itself, shape (rows, MOST, ids)."""
+    found = np.full((rows, MOST, ids), -1, np.int32)
+    found[:, 0] = np.arange(ids)
+    return found
 
 
 class Bags(NamedTuple):
@@ -95,37 +126,68 @@ def _single_first(bags: Bags, begin: int, n: int) -> None:
 
 
 @kernel
-def languages_left_out(stops: Stops) -> int:
-    """Bits of the languages whose stop words short texts leave out by now."""
-    asked: int = stops.asked[0]
-    if asked == AUTO:
-        lead = 0  # np.argmax would have a start import numba's linear algebra, and SciPy
-        for language in range(1, _TOKENS):
-            lead = language if stops.seen[language] > stops.seen[lead] else lead
-        known = stops.seen[lead] >= _SEEN and _SHARE * stops.seen[lead] >= stops.seen[_TOKENS]
-        asked = 1 << lead if known else 0
-    return asked
+def leading(stops: Stops) -> int:
+    """The language of the stream; -1 before it is known."""
+    lead = 0  # np.argmax would have a start import numba's linear algebra, and SciPy
+    for language in range(1, _TOKENS):
+        lead = language if stops.seen[language] > stops.seen[lead] else lead
+    known = stops.seen[lead] >= _SEEN and _SHARE * stops.seen[lead] >= stops.seen[_TOKENS]
+    return lead if known else -1
 
 
 @kernel
-def _left_out(stops: Stops, words: np.ndarray, n: int) -> int:
-    """Bits of the languages whose stop words a text of these n words leaves out."""
-    if stops.asked[0] == 0:
-        return 0
+def _is_present(stops: Stops, language: int, lead: int) -> bool:
+    """Whether a text may be in a language that is not the stream's."""
+    seen, most = stops.seen[language], stops.seen[max(lead, 0)]
+    return bool(language >= OWN_SCRIPT or (lead >= 0 and seen >= _SEEN and _SHARE * seen >= most))
+
+
+@kernel
+def _language(stops: Stops, words: np.ndarray, n: int) -> int:
+    """The language of a text of these n words, which is counted; -1 where it is not known."""
+    if stops.asked[0] == 0 and not stops.asked[2]:
+        return -1
+    stops.hits[:] = 0
+    for i in range(n):
+        marked = stops.marks[words[i]]
+        if marked:
+            for language in range(_TOKENS):
+                stops.hits[language] += (marked >> language) & 1
+    most = 0
+    for language in range(_TOKENS):
+        most = max(most, stops.hits[language])
     if stops.asked[1]:
-        for i in range(n):
-            marked = stops.marks[words[i]]
-            if marked:
-                for language in range(_TOKENS):
-                    stops.seen[language] += (marked >> language) & 1
+        for language in range(_TOKENS):
+            if stops.hits[language] == most:
+                stops.seen[language] += most
         stops.seen[_TOKENS] += n
-    return languages_left_out(stops) if n <= LONG else 0
+    for language in range(_TOKENS):
+        if stops.asked[0] == 1 << language:
+            return language
+    lead = leading(stops)
+    if most == 0 or (lead >= 0 and stops.hits[lead] == most):
+        return lead
+    own = -1
+    for language in range(_TOKENS):
+        if stops.hits[language] == most and _is_present(stops, language, lead):
+            own = language if own < 0 or stops.seen[language] > stops.seen[own] else own
+    return lead if own < 0 else own
+
+
+@kernel
+def _left_out(stops: Stops, language: int, n: int) -> int:
+    """Bits of the languages whose stop words a text of n words in a language leaves out."""
+    asked: int = stops.asked[0]
+    if n > LONG or (asked == AUTO and language < 0):
+        return 0
+    return 1 << language if asked == AUTO else asked
 
 
 @entry
 def leave_out(stops: Stops, words: np.ndarray, found: np.ndarray) -> None:
     """Write which languages' stop words a text of these words leaves out, and count them."""
-    found[0] = _left_out(stops, words, words.shape[0])
+    n = words.shape[0]
+    found[0] = _left_out(stops, _language(stops, words, n), n)
 
 
 @kernel
@@ -148,6 +210,19 @@ def _flat(
 
 
 @kernel
+def _count_root(bags: Bags, stops: Stops, begin: int, n: int, word: int, row: int) -> tuple[int, int]:
+    """Count what a word of a text counts as; where the bag ends now, and how many words that was."""
+    if not stops.asked[2]:
+        return _count(bags, begin, n, word), 1
+    for k in range(MOST):
+        root = stops.roots[row, k, word]
+        if root < 0:
+            return n, k
+        n = _count(bags, begin, n, root)
+    return n, MOST
+
+
+@kernel
 def _count_all(
     bags: Bags,
     stops: Stops,
@@ -161,15 +236,19 @@ def _count_all(
     for row in range(texts):
         begin, tokens = n, 0
         found = _flat(rows, ids, row, more, bounds, words)
-        out = _left_out(stops, words, found)
-        for i in range(found):
-            if out == 0 or not stops.marks[words[i]] & out:
-                n = _count(bags, begin, n, words[i])
-                tokens += 1
-        if n == begin:
-            for i in range(found):
-                n = _count(bags, begin, n, words[i])
-                tokens += 1
+        language = _language(stops, words, found)
+        out, forms = _left_out(stops, language, found), 0
+        if stops.asked[2] and language >= 0:
+            forms = stops.row[language]
+            if forms < 0:
+                stops.wanted[0] |= 1 << language
+                forms = 0
+        for again in range(2):
+            if n == begin:  # the second time there is nothing but stop words
+                for i in range(found):
+                    if again or out == 0 or not stops.marks[words[i]] & out:
+                        end = _count_root(bags, stops, begin, n, words[i], forms)
+                        n, tokens = end[0], tokens + end[1]
         if tokens > n - begin:
             _single_first(bags, begin, n)
         bags.lengths[row] = n - begin

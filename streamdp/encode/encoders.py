@@ -12,6 +12,7 @@ from streamdp.encode.beside import Seen
 from streamdp.encode.category_encoder import CategoryEncoder
 from streamdp.encode.embedded import EmbeddedTexts
 from streamdp.encode.embedding import EmbeddingError, StoredEmbedding, load_embedding
+from streamdp.encode.forms import StoredForms
 from streamdp.encode.order import ReorderBuffer, refuse
 from streamdp.encode.stop_words import LANGUAGES
 from streamdp.encode.text import Tokenizer
@@ -66,7 +67,11 @@ def load_encoder(stored: dict[str, Any], settings: Settings) -> Encoder:
     languages = stored.get("languages", [])
     require(len(languages) <= len(LANGUAGES) + 1, "stop words of more languages than there are")
     require(all(type(n) is int and 0 <= n < 1 << 62 for n in languages), "a count of stop words")
-    encoder.resume(languages)
+    forms = stored.get("forms")
+    if isinstance(encoder, WordEncoder) and forms is not None:
+        encoder.resume(languages, as_type(forms, StoredForms))
+    else:
+        encoder.resume(languages)
     if encoder.beside is not None:
         centre = stored.get("centre")
         encoder.beside.resume(None if centre is None else as_type(centre, Seen))

@@ -8,6 +8,7 @@ from __future__ import annotations
 import difflib
 import functools
 import re
+from collections.abc import Mapping
 
 import msgspec
 
@@ -15,6 +16,7 @@ from streamdp.encode.words import cut, cut_piece, is_link
 
 _LONGEST_STEMMED = 64  # characters; what is longer is no word of any language, and would fill the cache
 _STEMS_HELD = 1 << 17
+_WHOLE = "none", "auto"
 _never_stemmed = re.compile(r"[\d./:,&+#]").search
 
 
@@ -28,7 +30,8 @@ class Tokenizer(msgspec.Struct, frozen=True, kw_only=True):
     """How a text is cut into tokens.
 
     ``stem`` is a Snowball language ("english", "german", ...) or "none"; it leaves alone what is not written
-    in letters only, such as numbers, links, ``node.js`` and emoji. ``ngrams`` n (1 to 5) adds every run of 2
+    in letters only, such as numbers, links, ``node.js`` and emoji. "auto" cuts as "none" does: forms are
+    united later (:mod:`streamdp.encode.forms`). ``ngrams`` n (1 to 5) adds every run of 2
     to n neighbouring tokens, joined by spaces. ``urls``, ``mentions`` and ``hashtags`` say whether links,
     @names and #tags are kept (one token each) or dropped whole. ``max_tokens`` bounds the tokens of one
     text, n-grams included. Raises ValueError for a bad value.
@@ -46,8 +49,8 @@ class Tokenizer(msgspec.Struct, frozen=True, kw_only=True):
             raise ValueError(f"ngrams must be 1 to 5, not {self.ngrams}")
         if self.max_tokens < 1:
             raise ValueError(f"max_tokens must be at least 1, not {self.max_tokens}")
-        if self.stem != "none":
-            _stems(self.stem)
+        if self.stem not in _WHOLE:
+            stems_of(self.stem)
 
     def tokens(self, text: str) -> list[str]:
         """Return the tokens of ``text``, in order; longer n-grams follow after all shorter ones.
@@ -55,8 +58,8 @@ class Tokenizer(msgspec.Struct, frozen=True, kw_only=True):
         Words are cut as :mod:`streamdp.encode.words` says. Raises TooManyTokens.
         """
         found = self._kept(cut(text))
-        if self.stem != "none":
-            stems = _stems(self.stem)
+        if self.stem not in _WHOLE:
+            stems = stems_of(self.stem)
             found = [stems[token] for token in found]
         total = sum(max(0, len(found) - n) for n in range(self.ngrams))
         if total > self.max_tokens:
@@ -70,7 +73,7 @@ class Tokenizer(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def by_piece(self) -> bool:
         """Whether the tokens of a text are those of the pieces between its spaces, one after the other."""
-        return self.stem == "none" and self.ngrams == 1
+        return self.stem in _WHOLE and self.ngrams == 1
 
     def of_piece(self, piece: bytes) -> list[str]:
         """Return the tokens of what is between two spaces of a text in UTF-8, where they are such."""
@@ -107,5 +110,6 @@ class _Stems(dict[str, str]):
 
 
 @functools.cache
-def _stems(language: str) -> _Stems:
+def stems_of(language: str) -> Mapping[str, str]:
+    """The stem of each word by a stemmer. ValueError for a language without one."""
     return _Stems(language)

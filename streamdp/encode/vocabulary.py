@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Self
 import msgspec
 import numpy as np
 
-from streamdp.encode.bags import Stops, languages_left_out, new_stops, sight
+from streamdp.encode.bags import AUTO, leading, new_stops, sight
 from streamdp.encode.batch import BagArrays, Batch, join_bags
 from streamdp.encode.beside import VectorBeside
 from streamdp.encode.kernels import Spelling, copy_words, enter, new_spelling, strike
@@ -69,6 +69,8 @@ class Vocabulary(msgspec.Struct, dict=True, eq=False):
         self._spelling = new_spelling(64, 512)
         self._fresh = list(self.ids.values())
         self._enter, self._sight = Bound(enter), Bound(sight)
+        self.lost = False
+        """Whether words have lost their ids, or their names, since this was set to False."""
         require(0 < self.limit <= 1 << 20, "the words' limit is out of range")
         gone = [i for i, word in enumerate(self.words) if word is None]
         require(len(self.ids) == len(self.words) - len(gone) <= self.limit, "a word comes twice")
@@ -164,6 +166,7 @@ class Vocabulary(msgspec.Struct, dict=True, eq=False):
             self.words[number] = None
             self.free.append(number)
         self.evicted += len(gone)
+        self.lost |= len(gone) > 0
         return gone
 
     def strike(self, numbers: Iterable[int]) -> list[str]:
@@ -179,6 +182,7 @@ class Vocabulary(msgspec.Struct, dict=True, eq=False):
             self.words[number], self.ids[name] = name, number
             self._fresh.append(number)
             found.append(word)
+        self.lost |= bool(found)
         return found
 
     def settled(self) -> Vocabulary:
@@ -224,10 +228,12 @@ class BagEncoder(ABC):
     kind: ClassVar[Kind]
     """What its records are."""
 
-    def __init__(self, vocabulary: Vocabulary, stop_words: str, *, frozen: bool = False) -> None:
+    def __init__(
+        self, vocabulary: Vocabulary, stop_words: str, *, forms: bool = False, frozen: bool = False
+    ) -> None:
         self.vocabulary = vocabulary
         self.frozen = frozen
-        self.stop_words, self.stops = stop_words, new_stops(stop_words, learns=not frozen)
+        self.stop_words, self.stops = stop_words, new_stops(stop_words, learns=not frozen, forms=forms)
         self._held: list[BagArrays] = []
         self._scorer: Self | None = None
         self.beside: VectorBeside | None = None
@@ -236,8 +242,9 @@ class BagEncoder(ABC):
     @property
     def language(self) -> str | None:
         """The language whose stop words short texts leave out by now; None where none are."""
-        bits = int(languages_left_out.py_func(self.stops))  # type: ignore[attr-defined]
-        return LANGUAGES[bits.bit_length() - 1] if bits else None
+        bits = int(self.stops.asked[0])
+        language = leading.py_func(self.stops) if bits == AUTO else bits.bit_length() - 1  # type: ignore[attr-defined]
+        return LANGUAGES[language] if language >= 0 else None
 
     @property
     def languages(self) -> list[int]:
@@ -304,21 +311,20 @@ class BagEncoder(ABC):
         if self._scorer is None:
             self._scorer = self._unlearning()
             self._scorer.beside = None if self.beside is None else self.beside.for_scoring()
-        self._scorer.begin_with(self.stops)
+        self._scorer.begin_with(self)
         return self._scorer
 
     @abstractmethod
     def _unlearning(self) -> Self:
         """An encoder that knows the same words and learns none."""
 
-    def begin_with(self, stops: Stops) -> None:
-        """Begin a batch with what another encoder knows of stop words."""
-        self._held, known = [], len(stops.marks)
+    def begin_with(self, other: Self) -> None:
+        """Begin a batch with what another encoder knows of languages."""
+        self._held, known = [], other.stops
         if self.beside is not None:
             self.beside.clear()
-        if known > len(self.stops.marks):
-            self.stops = self.stops._replace(marks=stops.marks.copy())
-        self.stops.marks[:known], self.stops.seen[:] = stops.marks, stops.seen
+        own = {name: getattr(known, name).copy() for name in ("marks", "seen", "row", "roots")}
+        self.stops = self.stops._replace(**own)
 
     def sizes(self, batch: Batch) -> np.ndarray:
         """By how many parts the novelty of each record is divided, shape (n,): its tokens."""

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Sequence
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from msgspec.structs import replace
 
-from streamdp.encode.bags import Bags, Stops, count, new_bags, read
+from streamdp.encode.bags import MOST as MOST_FORMS
+from streamdp.encode.bags import Bags, count, new_bags, read, unrelated
 from streamdp.encode.batch import Batch
+from streamdp.encode.forms import Forms, StoredForms
 from streamdp.encode.kernels import OTHER, UNKNOWN, new_pieces
 from streamdp.encode.order import refuse
-from streamdp.encode.stop_words import mark
+from streamdp.encode.stop_words import LANGUAGES, mark
 from streamdp.encode.text import Tokenizer, TooManyTokens
-from streamdp.encode.vocabulary import BagEncoder, Vocabulary, letters_of
+from streamdp.encode.vocabulary import BagEncoder, Vocabulary, is_nameless, letters_of
 from streamdp.kernels.jit import Bound
 from streamdp.records import Record, Reject, holds_categories
 from streamdp.records.columns import Columns
@@ -37,9 +39,10 @@ class WordEncoder(BagEncoder):
     def __init__(
         self, tokenizer: Tokenizer, vocabulary: Vocabulary, stop_words: str = "none", *, frozen: bool = False
     ) -> None:
-        super().__init__(vocabulary, stop_words, frozen=frozen)
-        self.tokenizer = tokenizer
-        self._by_piece = tokenizer.by_piece
+        super().__init__(vocabulary, stop_words, forms=tokenizer.stem == "auto", frozen=frozen)
+        self.tokenizer, self.forms = tokenizer, Forms(self.stops)
+        self._by_piece, self._formed = tokenizer.by_piece, tokenizer.stem == "auto"
+        self._marked = self._formed or stop_words != "none"
         self._sure = tokenizer.max_tokens // tokenizer.ngrams // _WIDEST
         """Characters of a text that has not too many tokens, whatever it says."""
         self._strangers: dict[str, int] = {}
@@ -48,6 +51,9 @@ class WordEncoder(BagEncoder):
 
     def add(self, given: Columns) -> list[tuple[int, Reject]]:
         """Append records to the batch; which of them cannot be clustered, and why."""
+        if self._formed and self.vocabulary.lost and not self.frozen:
+            self.forms.tidy(self.stops, self._named)
+            self.vocabulary.lost = False
         if given.are_texts:  # as nearly always
             return self._add_texts(given)
         refused: list[tuple[int, Reject]] = []
@@ -111,10 +117,12 @@ class WordEncoder(BagEncoder):
         if len(pieces.lower) < len(letters) or len(pieces.rows) <= texts:
             self._pieces = pieces = new_pieces(2 * len(letters), 2 * texts)
         bags = self._room_for(len(pieces.ids), texts)
-        lasting = self.vocabulary.spelling, pieces, bags, self.stops
+        lasting, seen = (self.vocabulary.spelling, pieces, bags, self.stops), self.stops.seen.copy()
         self._read(lasting, letters, begin, ends, _NONE, _BOUNDS)
         strange = int(pieces.found[0])
         if not strange:
+            if self._begin_languages(seen):
+                return self._count_words(pieces.rows, pieces.ids, texts, _NONE, _BOUNDS)
             return self._keep(bags, texts)
         places = zip(*pieces.strange[:, :strange].tolist(), strict=True)
         cut, lower, whole = self.tokenizer.of_piece, pieces.lower.data, letters.data
@@ -142,24 +150,49 @@ class WordEncoder(BagEncoder):
             number = self.vocabulary.unknown + self._strangers.setdefault(found, len(self._strangers))
         else:
             number = self.vocabulary.add(found)
-        self._mark(number, found)
+        if number >= 0:
+            self._note(number, found)
         return number
 
-    def _mark(self, number: int, word: str) -> None:
-        """Note in which languages the word with an id is a stop word, where that matters."""
-        if not self.stops.asked[0]:
+    def _note(self, number: int, word: str) -> None:
+        """Note in which languages a new word is a stop word, and what it counts as, where that matters."""
+        if not self._marked:
             return
-        marks = self.stops.marks
-        if number >= len(marks):
-            marks = np.zeros(2 * number + 64, np.int32)
-            marks[: len(self.stops.marks)] = self.stops.marks
-            self.stops = self.stops._replace(marks=marks)
-        if number >= 0:
-            marks[number] = mark(word, self.tokenizer.stem)
+        if number >= len(self.stops.marks):
+            self._make_room(number + 1)
+        self.stops.marks[number] = mark(word, self.tokenizer.stem)
+        if self._formed and (self.frozen or self.forms.languages or not word.isascii()):
+            self.forms.note(self.stops, number, word, learns=not self.frozen)
+
+    def _make_room(self, ids: int) -> None:
+        """Have room for so many ids in what is known of words."""
+        held = self.stops
+        if ids > len(held.marks):
+            marks, roots = np.zeros(2 * ids + 62, np.int32), unrelated(len(held.roots), 2 * ids + 62)
+            marks[: len(held.marks)], roots[:, :, : len(held.marks)] = held.marks, held.roots
+            self.stops = held._replace(marks=marks, roots=roots)
+
+    def _begin_languages(self, seen: np.ndarray) -> bool:
+        """Begin with languages that texts turned out to be in, if any, and with ``seen`` as it was."""
+        wanted = int(self.stops.wanted[0])
+        self.stops.wanted[0] = 0
+        if self.frozen or not wanted:
+            return False
+        self.stops.seen[:] = seen
+        languages = [i for i in range(len(LANGUAGES)) if wanted >> i & 1]
+        self.stops = self.forms.begin(self.stops, languages, self._named)
+        return True
+
+    @property
+    def _named(self) -> list[str | None]:
+        """The words that have their names, by id; None for the others."""
+        words, fixed = self.vocabulary.words, self.vocabulary.fixed
+        return [None] * fixed + [None if is_nameless(word) else word for word in words[fixed:]]
 
     def _room_for(self, tokens: int, texts: int) -> Bags:
         """Bags for so many words of so many texts."""
         bags, most = self._bags, len(self.vocabulary.words) + len(self._strangers)
+        tokens *= MOST_FORMS if self.forms.languages else 1
         if len(bags.words) < tokens or len(bags.lengths) < texts or len(bags.place) < most:
             self._bags = bags = new_bags(
                 max(2 * tokens, len(bags.words)), 2 * texts, max(2 * most, len(bags.place))
@@ -170,9 +203,12 @@ class WordEncoder(BagEncoder):
         self, rows: np.ndarray, ids: np.ndarray, texts: int, more: np.ndarray, bounds: np.ndarray
     ) -> list[int]:
         """Count words (see ``count``), and keep them; returns which texts have none."""
-        bags = self._room_for(int(rows[texts]) + len(more), texts)
-        self._count((bags, self.stops), rows, ids, texts, more, bounds)
-        return self._keep(bags, texts)
+        seen = self.stops.seen.copy()
+        while True:
+            bags = self._room_for(int(rows[texts]) + len(more), texts)
+            self._count((bags, self.stops), rows, ids, texts, more, bounds)
+            if not self._begin_languages(seen):
+                return self._keep(bags, texts)
 
     def _keep(self, bags: Bags, texts: int) -> list[int]:
         """Keep the words that a kernel has counted; returns which texts have none."""
@@ -200,6 +236,8 @@ class WordEncoder(BagEncoder):
             number = self.vocabulary.ids.get(name, -1)
             if number < 0:
                 number = self.vocabulary.unknown if self.frozen else self.vocabulary.add(name)
+                if not self.frozen and number >= 0:
+                    self._note(number, name)
             if number >= 0:
                 counts[number] = int(value)
         if not counts:
@@ -226,17 +264,28 @@ class WordEncoder(BagEncoder):
     def _unlearning(self) -> Self:
         return type(self)(self.tokenizer, self.vocabulary, self.stop_words, frozen=True)
 
-    def begin_with(self, stops: Stops) -> None:
-        """Begin a batch with what another encoder knows of stop words."""
-        super().begin_with(stops)
+    def begin_with(self, other: Self) -> None:
+        """Begin a batch with what another encoder knows of languages."""
+        super().begin_with(other)
+        self.forms = other.forms
         self._strangers.clear()
 
-    def resume(self, languages: Sequence[int]) -> None:
-        """Go on with a vocabulary that has words, and with what ``dump`` says of languages."""
+    def resume(self, languages: Sequence[int], forms: StoredForms | None = None) -> None:
+        """Go on with a vocabulary that has words, and with what ``dump`` says of languages and forms."""
         super().resume(languages)
-        for number, word in enumerate(self.vocabulary.words):
+        words = self._named
+        self._make_room(len(words))
+        for number, word in enumerate(words):
             if word is not None:
-                self._mark(number, word)
+                self.stops.marks[number] = mark(word, self.tokenizer.stem)
+        if self._formed:
+            self.stops = self.forms.resume(self.stops, forms, words)
+
+    def dump(self) -> dict[str, Any]:
+        """Everything that must be known to encode the next record, as plain values."""
+        forms = self.forms.dump(self.stops, self._named) if self._formed else StoredForms()
+        known = forms.languages or len(forms.related)
+        return super().dump() | ({"forms": forms} if known else {})
 
 
 _WIDEST = 18

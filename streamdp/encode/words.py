@@ -115,20 +115,24 @@ def rewrite(found: list[str]) -> list[str]:
 
     Han, hiragana and the scripts of Southeast Asia become all pairs of neighbouring units (a single one
     stays what it is): most Chinese words are two characters long, and longer ones are recognised by their
-    pairs. A unit is a character with its marks, and with the vowels and consonants that none may part from
-    it. Katakana writes a foreign word or a name from end to end, and stays whole: pairs would count one
-    piece of evidence several times. Emoji lose the tone of skin, as letters lose their case.
+    pairs. Characters of Han mean something alone, and a word that is abbreviated keeps one of them: they
+    follow the pairs. A unit is a character with its marks, and with the vowels and consonants that none may
+    part from it. Katakana writes a foreign word or a name from end to end, and stays whole: pairs would count
+    one piece of evidence several times. Emoji lose the tone of skin, as letters lose their case.
     """
     if not found or max(found) < _FIRST_REWRITTEN:
         return found
-    paired, units, picture, tones = _rewriting()
+    paired, han, units, picture, tones = _rewriting()
     result = []
     for token in found:
         if token < _FIRST_REWRITTEN:
             result.append(token)
         elif paired.match(token):
             parts = units.findall(token)
-            result += map("".join, itertools.pairwise(parts)) if len(parts) > 1 else parts
+            if len(parts) > 1:
+                result += map("".join, itertools.pairwise(parts))
+            if len(parts) == 1 or han.match(token):
+                result += parts
         elif picture.match(token):
             result.append(tones.sub("", token))
         else:
@@ -142,6 +146,7 @@ def _rewriting() -> tuple[re.Pattern[str], ...]:
     below = rf"(?<=[{_STACKING}]).[{mark}]*"
     return (
         re.compile(rf"[{HAN}{HIRAGANA}{SOUTHEAST}]"),
+        re.compile(rf"[{HAN}]"),
         re.compile(rf"[{_WRITTEN_BEFORE}]?.[{mark}]*(?:{below})*[{_WRITTEN_AFTER}]*"),
         re.compile(rf"[{PICTURES}]"),
         re.compile(rf"(?<=[{PICTURES}])[{_TONES}]"),

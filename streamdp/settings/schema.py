@@ -31,6 +31,7 @@ LEAST_MEMORY = 1 << 20
 
 # Languages that every supported release of snowballstemmer (2.2 and later) knows.
 Stem = Literal[
+    "auto",
     "none", "arabic", "armenian", "basque", "catalan", "danish", "dutch", "english", "finnish", "french",
     "german", "greek", "hindi", "hungarian", "indonesian", "irish", "italian", "lithuanian", "nepali",
     "norwegian", "porter", "portuguese", "romanian", "russian", "serbian", "spanish", "swedish", "tamil",
@@ -39,7 +40,7 @@ Stem = Literal[
 
 StopWords = Literal[
     "auto", "none", "english", "german", "french", "spanish", "italian", "portuguese", "dutch", "swedish",
-    "norwegian", "danish", "polish", "russian",
+    "norwegian", "danish", "polish", "russian", "arabic", "hindi", "chinese", "japanese",
 ]  # fmt: skip
 
 
@@ -208,7 +209,9 @@ class Settings(Options, frozen=True, kw_only=True, forbid_unknown_fields=True):
         StopWords,
         _text("language whose words of grammar short texts leave out, auto for the stream's, or none"),
     ] = "auto"
-    stem: Annotated[Stem, _text("Snowball stemmer's language, or none")] = "none"
+    stem: Annotated[
+        Stem, _text("Snowball stemmer's language, auto for those of the texts' but English, or none")
+    ] = "auto"
     ngrams: Annotated[
         Annotated[int, Meta(ge=1, le=5)], _text("longest run of words counted as one feature")
     ] = 1
