@@ -32,6 +32,7 @@ from streamdp.encode.embedding import load_embedding
 from streamdp.encode.encoders import Encoder, order_of, tokenizer_of
 from streamdp.encode.order import Lateness, Ready, ReorderBuffer, placed
 from streamdp.encode.rows import Rows
+from streamdp.encode.vector_encoder import VectorEncoder
 from streamdp.encode.word_encoder import WordEncoder
 from streamdp.kernels.packed import as_type, encoded
 from streamdp.kernels.sound import require
@@ -479,7 +480,8 @@ class Engine(OneThreadAtATime, but=("advance", "score", "search")):
         """
         stream, silent = self._stream, () if muted or among is not None else self.muted
         samples = stream.announcer.ledger.samples
-        found = described(stream.summaries(among), stream.retained, samples, dated=self.dated)
+        summaries = stream.summaries(among)
+        found = described(summaries, stream.retained, samples, self._names, dated=self.dated)
         return ClusterList(cluster for cluster in found if cluster.cluster not in silent)
 
     def closed(self, *, muted: bool = False) -> ClusterList:
@@ -490,7 +492,13 @@ class Engine(OneThreadAtATime, but=("advance", "score", "search")):
         memory, samples = self._stream.memory, self._stream.announcer.ledger.samples
         silent = () if muted else self.muted
         ended = (event for event in reversed(memory.ended) if event.cluster not in silent)
-        return ClusterList(of_closed(event, samples) for event in ended)
+        return ClusterList(of_closed(event, samples, self._names) for event in ended)
+
+    @property
+    def _names(self) -> list[str] | None:
+        """Those of features, in the order of a mean."""
+        encoder = self._stream.encoder
+        return encoder.names if isinstance(encoder, VectorEncoder) else None
 
     def doubts(self) -> list[str]:
         """What is doubtful about the stories, a sentence each; empty where nothing is."""

@@ -245,6 +245,23 @@ def test_vectors_features_and_lines() -> None:
         found.explain(0, 1)
 
 
+@pytest.mark.parametrize("kind", [pd.DataFrame, pl.DataFrame])
+def test_means_have_the_names_of_their_columns(kind: Any) -> None:
+    points = np.random.default_rng(1).normal(size=(120, 2)) + 20.0 * (np.arange(120) % 2)[:, None]
+    frame = kind({"warmth": points[:, 0], "damp": points[:, 1]})
+    found = streamdp.cluster(frame, ["warmth", "damp"])
+    assert isinstance(found.means, kind)
+    assert list(found.means.columns) == ["label", "warmth", "damp"]
+    for row, label in enumerate(found.means["label"].to_list()):
+        means = [found.means[name].to_list()[row] for name in ("warmth", "damp")]
+        assert means == pytest.approx(points[np.array(found["label"]) == label].mean(axis=0), abs=0.5)
+    assert re.fullmatch(r"damp=\S+ warmth=\S+", found.stories["title"].to_list()[0])
+    vectors = streamdp.cluster(pl.DataFrame({"v": points.tolist()}), "v")
+    assert list(vectors.means.columns) == ["label", "0", "1"]
+    with pytest.raises(ValueError, match="have no means: see stories"):
+        streamdp.cluster(kind({"text": ["a storm", "the storm"]}), "text").means  # noqa: B018
+
+
 LOG = """\
 2026-01-02 10:00:00 INFO app: user 1 in
 2026-01-02 10:00:01 ERROR app: disk full

@@ -13,9 +13,11 @@ import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 
+import pandas
 import pytest
 from commands import call, fail, succeed
 
+import streamdp
 from streamdp.state import snapshot, stamp
 
 PAGE = (Path(__file__).resolve().parents[1] / "docs" / "troubleshooting.md").read_text("utf-8")
@@ -144,6 +146,18 @@ def test_what_needs_no_word_is_read(folder: Path, name: str) -> None:
     assert b"refused" not in done.stderr
 
 
+@pytest.mark.parametrize(("said", "told", "kind"), rows("In Python"), ids=lambda cell: str(cell)[:40])
+def test_a_mistake_in_python_is_one_line(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, said: str, told: str, kind: str
+) -> None:
+    monkeypatch.chdir(folder)
+    with pytest.raises((streamdp.StreamdpError, TypeError, ValueError)) as caught:
+        eval(said, {"pandas": pandas, **{name: getattr(streamdp, name) for name in streamdp.__all__}})
+    assert type(caught.value).__name__ == kind
+    assert agrees(str(caught.value), told), str(caught.value)
+
+
 def test_there_are_enough_of_them() -> None:
-    assert len(COMMANDS) + len(rows("Read all the same")) > 40
-    assert PAGE.count("\n| `") == len(COMMANDS) + len(rows("Read all the same"))
+    found = len(COMMANDS) + len(rows("Read all the same")) + len(rows("In Python"))
+    assert found > 50
+    assert PAGE.count("\n| `") == found

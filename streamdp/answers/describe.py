@@ -193,9 +193,17 @@ def summarise(
 
 
 def described(
-    clusters: Sequence[ClusterSummary], retained: Retained, samples: Samples, *, dated: bool
+    clusters: Sequence[ClusterSummary],
+    retained: Retained,
+    samples: Samples,
+    names: list[str] | None,
+    *,
+    dated: bool,
 ) -> list[ClusterSummary]:
-    """The same with what the latest records say of them; ``dated`` says whether any record had a time."""
+    """The same with what the latest records say of them, and the ``names`` of features.
+
+    ``dated`` says whether any record had a time.
+    """
     labels = retained.newest()[0][-2 * LATELY :].tolist()
     recent, before = Counter(labels[-LATELY:]), Counter(labels[:-LATELY])
     no_times: dict[str, Any] = {} if dated else {"first_time": None, "last_time": None}
@@ -205,13 +213,14 @@ def described(
             recent=recent[each.cluster],
             before=before[each.cluster],
             samples=samples.of(each.cluster),
+            names=names or msgspec.UNSET,
             **no_times,
         )
         for each in clusters
     ]
 
 
-def of_closed(event: Event, samples: Samples) -> ClusterSummary:
+def of_closed(event: Event, samples: Samples, names: list[str] | None) -> ClusterSummary:
     """A cluster as it was when it closed; ``last_seq`` is the record at which that was reported."""
     return ClusterSummary(
         cluster=event.cluster,
@@ -225,6 +234,7 @@ def of_closed(event: Event, samples: Samples) -> ClusterSummary:
         words=event.words,
         mean=event.mean,
         template=event.template,
+        names=names or msgspec.UNSET,
     )
 
 

@@ -62,6 +62,9 @@ def about(cluster: ClusterSummary | Event, most: int = 6) -> str:
         return cluster.template
     if cluster.words is not None:
         return " ".join(word for word, _ in cluster.words[:most])
+    if names := getattr(cluster, "names", None):
+        named = zip(names[:most], cluster.mean or [], strict=False)
+        return " ".join(f"{name}={value:.3g}" for name, value in named)
     return numbers(cluster.mean or [], most)
 
 

@@ -9,7 +9,6 @@ from typing import Any, Literal
 import msgspec
 import numpy as np
 
-from streamdp.encode.vector_encoder import VectorEncoder
 from streamdp.encode.word_encoder import WordEncoder
 from streamdp.engine import Engine
 from streamdp.errors import Exit, StreamdpError
@@ -71,7 +70,8 @@ def write_tables(
 
 def tables_of(engine: Engine, settings: Mapping[str, Any]) -> dict[str, Iterable[Row]]:
     """Rows of each table."""
-    clusters, names = engine.clusters(), _names(engine)
+    clusters = engine.clusters()
+    names = next((each.names or None for each in clusters), None)
     return {
         "clusters": (_row_of(cluster) for cluster in clusters),
         "cluster_words": (
@@ -98,13 +98,6 @@ def _row_of(cluster: ClusterSummary) -> Row:
     values = msgspec.structs.asdict(cluster)
     row = [values[name] for name in COLUMNS["clusters"]]
     return tuple(None if value is msgspec.UNSET else value for value in row)
-
-
-def _names(engine: Engine) -> list[str] | None:
-    """Those of the features, where records have them."""
-    stream = engine.stream()
-    encoder = None if stream is None else stream.encoded.encoder
-    return encoder.names if isinstance(encoder, VectorEncoder) else None
 
 
 def _records(engine: Engine) -> Iterator[Row]:

@@ -166,6 +166,25 @@ class Clustering:
         )  # which has no missing integer
         return nw.from_dict(columns, schema, native_namespace=space).to_native()
 
+    @cached_property
+    def means(self) -> Any:
+        """The means of the live clusters of vectors or numbers, as a frame of the same kind: a row for each.
+
+        ``label`` is the first column; the others are called as those of the numbers, or ``0``, ``1``, and so
+        on of a column of vectors. ValueError where nothing has a mean.
+        """
+        import narwhals.stable.v1 as nw
+
+        found = [each for each in self._engine.clusters() if each.mean is not None]
+        if not found:
+            raise ValueError("clusters of texts, lines and categories have no means: see stories")
+        means = [each.mean or [] for each in found]
+        names = found[0].names or [str(place) for place in range(len(means[0]))]
+        columns = dict(zip(names, map(list, zip(*means, strict=True)), strict=True))
+        order = [str(name) for name in self._table.columns if str(name) in columns] or names
+        made = {LABEL: [each.cluster for each in found], **{name: columns[name] for name in order}}
+        return nw.from_dict(made, native_namespace=nw.get_native_namespace(self._table)).to_native()
+
     def explain(self, a: int, b: int) -> Evidence:
         """What speaks for two rows being of one cluster, by their numbers from 0.
 

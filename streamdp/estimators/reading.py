@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from streamdp.encode.vector_encoder import HUGE
-from streamdp.records import holds_categories, is_missing, written
+from streamdp.records import Record, holds_categories, is_missing, plain, written
 from streamdp.records.frames import frame_of
 from streamdp.settings.schema import AUTO
 
@@ -76,17 +76,20 @@ def numbers_of(x: Any, names: list[Any] | None) -> list[float]:
 
     ValueError or TypeError, with what is wrong, where one is no finite number.
     """
+    if isinstance(x, str):
+        raise ValueError("it is a text where those before are vectors")
     try:
         numbers: list[float] = (
             [float(value) for value in x] if names is None else [x.get(name, 0.0) for name in names]
         )
-        if math.hypot(*numbers) < HUGE:
+        if math.hypot(*numbers) < HUGE and not isinstance(x, bytes):
             return [*map(float, numbers)]
     except OverflowError:
         raise ValueError(f"a number in it is beyond {HUGE:g}") from None
-    except TypeError:
-        if names is None:
-            raise
+    except (TypeError, ValueError):
+        pass
+    if names is None:
+        plain(Record(x, {}), {})  # says what a record is
     shown = names or range(len(numbers))
     for name, number in zip(shown, numbers, strict=True):
         if not isinstance(number, int | float | np.number):

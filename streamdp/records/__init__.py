@@ -413,6 +413,8 @@ class ClusterSummary(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     """Of vectors."""
     template: str | msgspec.UnsetType = msgspec.UNSET
     """Of log lines."""
+    names: list[str] | msgspec.UnsetType = msgspec.UNSET
+    """Of features: the name of each number of the mean."""
 
 
 Line: TypeAlias = "Assignment | Final"
