@@ -2,22 +2,31 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+import pandas as pd
+import polars as pl
 import pytest
+from scipy import sparse
 from sklearn.base import clone
+from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import check_estimator
 
-from streamdp import StreamDPClusterer
+from streamdp import StreamDP, StreamDPClusterer
 from streamdp.scoring.agreement import agreement
 
 UNSUITABLE = {
     "check_methods_subset_invariance": "rows that no cluster is near are -1",
     "check_methods_sample_order_invariance": "the order of the rows is part of the model",
+    "check_estimator_sparse_array": "it asks of all that have predict_proba how many classes there are",
+    "check_estimator_sparse_matrix": "it asks of all that have predict_proba how many classes there are",
 }
 
 
+@pytest.mark.filterwarnings("ignore:row .* cannot be clustered")
 def test_scikit_learns_own_checks() -> None:
     check_estimator(StreamDPClusterer(beam=1), expected_failed_checks=UNSUITABLE)
 
@@ -103,3 +112,76 @@ def test_a_row_that_cannot_be_clustered_is_named_and_left_out(
     with pytest.raises(ValueError, match="row 0"):
         model.fit([row])
     assert (model.predict(rows) == predicted).all()
+
+
+TEXTS = [
+    "storm over the coast",
+    "vote in the capital",
+    "coast storm grows",
+    "taxes: votes in parliament",
+    "late goal wins the match",
+    "storm hits coast again",
+] * 6
+
+
+@pytest.mark.parametrize("column", [list, tuple, np.array, pd.Series, pl.Series])
+def test_texts_are_clustered_by_words_in_any_column(column: Any) -> None:
+    model = StreamDPClusterer(beam=4)
+    labels = model.fit_predict(column(TEXTS))
+    assert labels.tolist() == StreamDPClusterer(beam=4).fit_predict(TEXTS).tolist()
+    assert labels[0] == labels[2] == labels[5] != labels[4]
+    assert model.predict(column(["a storm at the coast"])).tolist() == [labels[0]]
+    assert not hasattr(model, "cluster_centers_")
+    with pytest.warns(UserWarning, match="row 1 cannot be clustered: no words are left"):
+        assert model.partial_fit([*TEXTS[:1], None]).labels_.tolist() == [labels[0], -1]
+    assert model.probabilities_.tolist()[1] == 0.0
+
+
+@pytest.mark.parametrize("form", [sparse.csr_matrix, sparse.csr_array, sparse.coo_array])
+def test_sparse_rows_are_counts_of_words(form: Any) -> None:
+    counted = CountVectorizer().fit_transform(TEXTS)
+    model = StreamDPClusterer(beam=4).fit(form(counted))
+    truth = StreamDPClusterer(beam=4)
+    truth._learn(
+        None, [{str(k): float(row[k]) for k in np.flatnonzero(row)} for row in counted.toarray()], last=True
+    )
+    assert model.labels_.tolist() == truth.labels_.tolist()
+    assert (model.predict(form(counted)) == model.labels_).all()
+    weighed = make_pipeline(TfidfVectorizer(), StreamDPClusterer(beam=4)).fit_predict(TEXTS)
+    assert agreement(model.labels_.tolist(), weighed.tolist()).nmi > 0.8
+    with pytest.raises(ValueError, match="below 0: make it dense"):
+        model.predict(-counted)
+    river = StreamDP(beam=4)
+    river.learn_many(form(counted))
+    assert sum(river.sizes.values()) == len(TEXTS)
+    assert list(river.sizes.values()) == sorted(river.sizes.values(), reverse=True)
+
+
+@pytest.mark.parametrize("of", ["texts", "vectors"])
+def test_probabilities_and_sizes_are_those_of_the_labels(of: str) -> None:
+    rows, strange = (TEXTS, ["a new subject"]) if of == "texts" else (blobs(90)[0], [[300.0, 300.0]])
+    model = StreamDPClusterer(beam=4).fit(rows)
+    shares = model.predict_proba(rows)
+    assert shares.shape == (len(rows), len(set(model.labels_.tolist())) + 1)
+    assert shares.sum(axis=1) == pytest.approx(np.ones(len(rows)))
+    names = np.append(np.arange(shares.shape[1] - 1), -1)
+    assert (names[shares.argmax(axis=1)] == model.predict(rows)).mean() > 0.95
+    assert model.predict_proba(strange)[0, -1] > 0.5
+    assert ((model.probabilities_ > 0.0) & (model.probabilities_ <= 1.0)).all()
+    counts = np.bincount(model.labels_)
+    assert model.cluster_sizes_.tolist() == counts[model.cluster_labels_].tolist()
+    assert model.cluster_sizes_.tolist() == sorted(counts.tolist(), reverse=True)
+
+
+@pytest.mark.parametrize(
+    ("likelihood", "learned", "asked", "said"),
+    [
+        ("auto", TEXTS, [[1.0, 2.0]], "row 0 .*holds a vector where this stream holds texts"),
+        ("auto", [[1.0, 2.0], [2.0, 2.5]], TEXTS, "row 0 .*holds a text, and the settings are for vectors"),
+        ("gaussian", None, TEXTS, "row 0 .*holds a text, and the settings are for vectors"),
+    ],
+)
+def test_another_kind_of_rows_is_refused(likelihood: str, learned: Any, asked: Any, said: str) -> None:
+    model = StreamDPClusterer(likelihood)
+    with pytest.raises(ValueError, match=said):
+        (model.fit if learned is None else model.fit(learned).predict)(asked)

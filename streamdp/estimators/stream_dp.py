@@ -383,6 +383,11 @@ class StreamDP(OneThreadAtATime, Clusterer, but=HOT):
         return ClusterList() if self.engine is None else self.engine.clusters()
 
     @property
+    def sizes(self) -> dict[int, int]:
+        """Records of each live cluster, largest first."""
+        return {each.cluster: each.size for each in self.clusters}
+
+    @property
     def centers(self) -> dict[int, dict[Any, float]]:
         """Mean of each feature by cluster; of words how often the most telling ones are in it."""
         return {each.cluster: dict(self._named(each)) for each in self.clusters}

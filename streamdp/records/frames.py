@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
@@ -14,8 +16,15 @@ def rows_of(X: Iterable[Any]) -> Iterator[Any]:
     """A record for each row: features by column, a text where there is one column of them, else a vector.
 
     ``X`` is a data frame or a series of pandas, polars or pyarrow (any that narwhals knows), a matrix, or any
-    iterable of records. TypeError for a record by itself, and what is none.
+    iterable of records. Rows of a sparse matrix of scipy are counts by the numbers of their columns.
+    TypeError for a record by itself, and what is none.
     """
+    if hasattr(X, "tocsr"):
+        made = X.tocsr()
+        for begin, end in itertools.pairwise(made.indptr.tolist()):
+            columns, values = made.indices[begin:end].tolist(), made.data[begin:end].tolist()
+            yield Counter(dict(zip(map(str, columns), values, strict=True)))
+        return
     if isinstance(X, np.ndarray):
         yield from X.tolist() if X.dtype.kind in "OU" else X
         return
