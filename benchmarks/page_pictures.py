@@ -1,9 +1,9 @@
 """Pictures of the live page: python -m benchmarks.page_pictures FOLDER [NAME ...].
 
 Names are demo, tweets_t, reuters21578, mixture (vectors), openssh (a log), hands (stories with a store,
-corrected by hand) and changes (a log in which something changes); each is drawn at 1440 x 900 and 390 x 844,
-light and dark. The views of the last two are drawn on paper, too. The name docs alone draws page.png and
-report.png of the documentation: the page and the report of examples/newsroom.py.
+corrected by hand) and changes (a log in which something changes); each is drawn at 1280 x 800, 820 x 1180
+and 390 x 844, light and dark. The views of the last two are drawn on paper, too. The name docs alone draws
+page.png and report.png of the documentation: the page and the report of examples/newsroom.py.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from benchmarks.drifting import demo_stream
 
 DATA = Path(__file__).parents[1] / ".." / "shared" / "data"
 NEWSROOM = str(Path(__file__).parents[1] / "examples" / "newsroom.py")
-SIZES = {"wide": (1440, 900), "phone": (390, 844)}
+SIZES = {"wide": (1280, 800), "tablet": (820, 1180), "phone": (390, 844)}
 TEXTS = {
     "demo": "second strike of railway staff",
     "tweets_t": "toyota recall",
@@ -95,8 +95,9 @@ def draw_docs(chromium: Any, folder: str) -> None:
         command = [sys.executable, "-m", "streamdp", "consume", "news.csv", *read, "--store", "news.db"]
         process = subprocess.Popen([*command, "--page", str(port), "--page-linger"], **quiet)  # type: ignore[call-overload]
         try:
-            page = chromium.new_page(viewport={"width": 1440, "height": 900}, color_scheme="light")
+            page = chromium.new_page(viewport={"width": 1280, "height": 800}, color_scheme="light")
             ready(page, port, "newsroom")
+            page.wait_for_function("document.querySelector('#found').textContent.startsWith('39,')")
             page.fill("#text", "moon probe launched at dawn")
             page.click("#score button")
             page.wait_for_selector("#scored li", timeout=30_000)
@@ -108,7 +109,7 @@ def draw_docs(chromium: Any, folder: str) -> None:
         report = ["stories", "news.db", "--report", "report.html", "--title", "Three days of news"]
         subprocess.run([sys.executable, "-m", "streamdp", *report], check=True, **quiet)
         page.goto(f"file://{own}/report.html")
-        page.screenshot(path=f"{folder}/report.png")
+        page.screenshot(path=f"{folder}/report.png", clip={"x": 0, "y": 0, "width": 1280, "height": 490})
 
 
 def main(folder: str, *names: str) -> None:

@@ -167,7 +167,7 @@ def test_the_graph_moves_while_the_run_goes_on(opened: tuple[Page, Told], run: R
         if not said:
             run.give(20)
             page.wait_for_timeout(300)
-        return bool(said) and {each.strip() for each in said} == {"revised"}
+        return bool(said) and {each.strip() for each in said} == {"moved"}
 
     wait_for(is_revised)
     for row in page.locator("#records li.was", has=page.locator("del")).all():
@@ -181,13 +181,13 @@ def test_a_cluster_that_was_searched_opens(opened: tuple[Page, Told], run: Run) 
     word = name.split()[0]
     page.keyboard.press("/")
     page.keyboard.type(word)
-    rows, live = page.locator("#table tbody tr[data-cluster]"), answered(run, "health")["live"]
-    wait_for(lambda: page.inner_text("#found") == f"{rows.count()} of {live}", seconds=60.0)
+    rows = page.locator("#table tbody tr[data-cluster]")
+    wait_for(lambda: page.inner_text("#found") == f"{rows.count()} found, ended ones too", seconds=60.0)
     page.locator("#table .open", has_text=word).first.focus()
     page.keyboard.press("Enter")
     panel = page.locator("#cluster")
     expect(panel.locator("h2")).to_contain_text(word)
-    expect(panel).to_contain_text("and how much oftener than elsewhere")
+    expect(panel).to_contain_text("how many times as often as elsewhere")
     expect(panel.locator(".bars li").nth(3)).to_be_visible()
     expect(panel.locator(".records li").first).to_be_visible()
     expect(panel.locator(".events li").first).to_be_visible()
@@ -224,13 +224,19 @@ def trend(story: dict[str, Any]) -> str:
     return f"▲ {more}" if more > 0 else f"▼ {-more}" if more < 0 else "=" if story["now"] else NONE
 
 
-def lived(story: dict[str, Any]) -> str:
-    """How long a story has lived, as the page shows it."""
-    seconds = story["last_time"] - story["began_time"]
-    for unit, name in ((86_400, "d"), (3600, "h")):
-        if seconds >= 2 * unit:
-            return f"{seconds / unit:.{int(seconds < 10 * unit)}f} {name}"
-    return f"{seconds / 60:.0f} min" if seconds >= 120 else f"{seconds:.0f} s"
+def ago(run: Run, time: float) -> str:
+    """How the page shows a time: before that of the newest record."""
+    past = run.time - time
+    found = (
+        (size, unit) for size, unit in ((86_400, "d"), (3600, "h"), (60, "min"), (1, "s")) if past >= 2 * size
+    )
+    size, unit = next(found, (0, ""))
+    return f"{past // size:.0f} {unit} ago" if size else "now"
+
+
+def exact(time: float) -> str:
+    """What it says when a mouse is over it."""
+    return f"{datetime.fromtimestamp(int(time), UTC):%Y-%m-%d %H:%M:%S} UTC"
 
 
 ORDERS: dict[str, Callable[[dict[str, Any]], Any]] = {
@@ -238,7 +244,8 @@ ORDERS: dict[str, Callable[[dict[str, Any]], Any]] = {
     "size": lambda s: s["records"],
     "now": lambda s: s["now"],
     "trend": lambda s: s["now"] - s["before"],
-    "age": lambda s: -s["first_seq"],
+    "began": lambda s: s["first_seq"],
+    "last": lambda s: s["last_seq"],
 }
 """What the columns of the table go by."""
 
@@ -260,10 +267,11 @@ def test_the_table_says_what_is_answered_and_is_sorted_by_what_is_clicked(
         return found
 
     wait_for(lambda: len(rows()) == len(stories))
-    for label, title, records, now, more, life, _, _ in rows():
+    for label, title, records, now, more, began, last, _ in rows():
         story = stories[int(label)]
         assert (title, records, now) == (story["title"], str(story["records"]), str(story["now"] or NONE))
-        assert (more, life) == (trend(story), lived(story))
+        assert more == trend(story)
+        assert (began, last) == (ago(run, story["began_time"]), ago(run, story["last_time"]))
     keys = page.eval_on_selector_all("#table thead th:has(button)", "all => all.map((th) => th.dataset.key)")
     assert {"name", "size", "now", "trend"} <= set(keys)
     for key in [key for key in keys for _ in range(2)]:  # the second click turns the order round
@@ -289,15 +297,16 @@ def test_a_story_is_shown_as_it_is_answered(opened: tuple[Page, Told], run: Run)
     expect(panel.locator("h2")).to_have_text(story["title"])
     names, values = (panel.locator(f".figures {tag}").all_inner_texts() for tag in ("dt", "dd"))
     figures = {"records": str(story["records"]), "now": str(story["now"] or NONE), "trend": trend(story)}
-    figures |= {"life": lived(story), "number": str(story["label"])}
+    figures |= {"began": ago(run, story["began_time"]), "latest": ago(run, story["last_time"])}
+    figures |= {"number": str(story["label"])}
     assert figures.items() <= dict(zip(names, values, strict=True)).items()
     newest = answered(run, f"stories/{story['label']}/records?limit=1000")["records"][-1]
     row = panel.locator(".records li").first
-    at = datetime.fromtimestamp(newest["time"], UTC)
     assert row.get_attribute("data-seq") == str(newest["seq"])
     assert row.locator("p").inner_text() == newest["text"]
-    assert row.locator("time").inner_text() == f"{at.day} {at:%b, %H:%M}"
-    assert row.locator(".sure").inner_text() == percent(newest["probability"])
+    assert row.locator("time").inner_text() == ago(run, newest["time"])
+    assert row.locator("time").get_attribute("title") == exact(newest["time"])
+    assert row.locator(".sure").inner_text() == f"{percent(newest['probability'])} sure"
     live = page.locator("#strip div", has_text="Live").locator("dd").first.inner_text()
     assert live == str(answered(run, "health")["live"])
     assert told.errors == []
@@ -358,7 +367,7 @@ def test_a_typed_text_is_weighed(opened: tuple[Page, Told], run: Run) -> None:
     found = answered(run, "where", json.dumps({"text": text}).encode())["candidates"]
     shares = candidates.locator(".sure").all_inner_texts()
     assert shares == [percent(each["probability"]) for each in found]
-    expect(candidates.first).to_contain_text("for it:")
+    expect(candidates.first).to_contain_text("because of:")
     story = candidates.locator("button.name").first
     name = story.inner_text()
     story.click()
@@ -525,6 +534,31 @@ def test_narrow_and_wide_windows_need_no_sideways_scrolling(chromium: Browser, r
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     assert page.locator("#graph").bounding_box()["width"] > 0.5 * min(width, 2400)  # type: ignore[index]
     page.close()
+
+
+def test_after_the_end_of_the_input_a_page_shows_the_end(chromium: Browser, tmp_path: Path) -> None:
+    port, records = free_port(), demo_stream(1500, 7)
+    lines = [json.dumps({"time": d.time, "text": d.text}).encode() + b"\n" for d in records]
+    with (tmp_path / "log").open("wb") as log:
+        process = subprocess.Popen(
+            command("consume", "-", "--output", "out", "--page", str(port), "--page-linger"),
+            cwd=tmp_path, env=environment(), stdin=subprocess.PIPE, stdout=log, stderr=log,
+        )  # fmt: skip
+        assert process.stdin is not None
+        try:
+            process.stdin.write(b"".join(lines[:300]))
+            process.stdin.flush()
+            with shown(chromium, port) as (page, told):
+                page.wait_for_selector("#table tbody tr[data-cluster]")
+                process.stdin.write(b"".join(lines[300:]))
+                process.stdin.close()
+                expect(page.locator("#state")).to_have_text("input ended")
+                live = page.locator("#strip div", has_text="Live").locator("dd").first.inner_text()
+                expect(page.locator("#found")).to_contain_text(re.compile(rf"^{live}, now"))
+                assert told.errors == []
+        finally:
+            process.kill()
+            process.wait()
 
 
 def test_without_scripts_there_is_a_table(chromium: Browser, run: Run) -> None:

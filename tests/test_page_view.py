@@ -105,7 +105,6 @@ def test_memory_is_bounded_whatever_the_stream_does() -> None:
     assert max(len(e.title) for e in view.lives.latest) <= 120
     assert len(view._labels) <= 100_000
     view._sum_up()
-    assert len(view.table._novelty) == table.DESCRIBED
     assert max(map(len, view.graph.timeline._bins)) <= 4 * graph.KEPT + 190
     assert len(view._waiting) <= 20_000
     assert (len(view._fresh), len(view._happened), view.refused["late"]) == (25, 25, 300)
@@ -192,6 +191,7 @@ def test_the_page_says_what_the_engine_says(run: tuple[Engine, View]) -> None:
     assert view.status["live"] == len(stories)
     assert view.status["larger"] == sum(story.records > 3 for story in stories) < len(stories)
     assert view.status["stretch"] == stories.clock.words
+    assert view.status["time"] == max(story.last_time or 0.0 for story in stories)
     growth = {story.label: story.growth for story in stories}
     bands = view.drawing(None, None, 100)["bands"]
     assert {band["label"]: band["growth"] for band in bands}.items() <= growth.items()
@@ -204,8 +204,7 @@ def test_the_page_says_what_the_engine_says(run: tuple[Engine, View]) -> None:
     assert {label: own["slot"] for label, own in shown.items() if own["slot"] is not None} == {
         label: slot for label, slot in tick["slots"].items() if label in titles
     }
-    assert all(shown[label]["novelty"] > 0.0 for label in titles)
-    assert shown[10**9] == {"slot": None, "novelty": None, "level": None, "pinned": False}
+    assert shown[10**9] == {"slot": None, "level": None, "pinned": False}
 
 
 def test_one_cluster_its_words_and_its_neighbours(run: tuple[Engine, View]) -> None:

@@ -152,6 +152,14 @@ def test_pages_and_tables_are_harmless_where_they_are_opened(told: Path, tmp_pat
             assert "\x1b" not in succeed(tmp_path, "stories", path, *options).decode()
 
 
+@pytest.mark.parametrize("command", ["stories", "diff"])
+def test_an_address_is_no_path_and_that_is_said(tmp_path: Path, command: str) -> None:
+    more = () if command == "stories" else ("--since", "1h")
+    code, message = fail(tmp_path, command, "http://127.0.0.1:9", *more)
+    assert (code, message.count("\n")) == (64, 1)
+    assert "is an address" in message
+
+
 def test_harmless_cells() -> None:
     cells: list[Any] = ["=1+1", "+1", "-x", "@a", "\tx", "a\nb", "plain", -3, None, 0.5]
     assert [harmless(cell) for cell in cells] == [

@@ -81,7 +81,6 @@ class Shown(msgspec.Struct, gc=False):
     time: float | None
     cluster: int
     probability: float
-    novelty: float
     new: bool
     text: str
     id: str

@@ -70,7 +70,6 @@ class Table:
         self._called: OrderedDict[int, str] = OrderedDict()
         self._titles: OrderedDict[int, str] = OrderedDict()
         self._sent: OrderedDict[int, str] = OrderedDict()  # names that pages have
-        self._novelty: OrderedDict[int, float] = OrderedDict()
         self.figures: Mapping[int, Figures] = {}
         """Records by label in the latest stretch of the stream's time, and in the one before."""
         self.pinned: Collection[int] = ()
@@ -79,17 +78,6 @@ class Table:
         """Of templates, the level of most of their lines."""
         self.behind = 0
         """Clusters that are to be described yet."""
-
-    def joined(self, labels: np.ndarray, novelty: np.ndarray) -> None:
-        """Records have joined these clusters, so novel; both of shape (n,)."""
-        found, inverse, counts = np.unique(labels, return_inverse=True, return_counts=True)
-        means = (np.bincount(inverse, novelty, len(found)) / counts).tolist()
-        held = self._novelty
-        for label, count, mean in zip(found.tolist(), counts.tolist(), means, strict=True):
-            before = held.pop(label, mean)
-            held[label] = before + (mean - before) * min(1.0, 0.1 * count)
-        while len(held) > DESCRIBED:
-            held.popitem(last=False)
 
     def take(self, census: Census, muted: Collection[int] = ()) -> None:
         """The live clusters as they are now, but for those that are muted."""
@@ -101,7 +89,7 @@ class Table:
             census = Census(*(column[latest] for column in census))
         self.census = census
         live = set(census.label.tolist())
-        for held in self._novelty, self._called, self._titles, self.about:
+        for held in self._called, self._titles, self.about:
             _forget(held, live)
 
     def stale(self, prominent: Iterable[int]) -> set[int]:
@@ -149,10 +137,6 @@ class Table:
         """How many more records a cluster has now than before."""
         figures = self.figures.get(label, NOTHING)
         return figures.now - figures.before
-
-    def novelty(self, label: int) -> float | None:
-        """The surprise by word of the latest records of a cluster, in nats."""
-        return None if (held := self._novelty.get(label)) is None else round(held, 3)
 
     def near(self, label: int, most: int = 5) -> list[tuple[int, float]]:
         """The live clusters that share most top words with one, or lie nearest, and how near: 0 to 1."""

@@ -75,7 +75,6 @@ class View:
         self.refused: Counter[str] = Counter()
         self._first, self._room = 0, WHOLE
         self._labels: list[int] = []
-        self._novelties: list[float] = []
         self._times: list[float | None] = []
         self._waiting: dict[bytes, str] = {}
         self._batch = NOTHING
@@ -107,7 +106,6 @@ class View:
                     None if open_still is None else open_still.time,
                     label,
                     np.nan if open_still is None else open_still.probability,
-                    np.nan if open_still is None else open_still.novelty,
                     False,
                     short(text, 300),
                     "",
@@ -161,7 +159,6 @@ class View:
         if not self._labels:
             self._first = int(first.rows["seq"][0])
         self._labels += first.rows["label"].tolist()
-        self._novelties += first.rows["novelty"].tolist()
         self._times += [None] * len(first) if self.graph.undated else first.times()
         if len(self._labels) > COUNTED:
             self._sum_up()
@@ -174,11 +171,11 @@ class View:
         which = np.array(places, np.int64)
         batch, chosen = self._batch, first[which]
         texts = self._texts_of(chosen, batch.take(which) if len(batch) == len(first) else NOTHING)
-        names = ("seq", "label", "probability", "novelty", "founded")
+        names = ("seq", "label", "probability", "founded")
         own = chosen.times(), chosen.ids(), *chosen.numbers(*names), texts
         made = [
-            Shown(seq, time, label, share, novelty, bool(new), text, "" if name is None else str(name)[:80])
-            for time, name, seq, label, share, novelty, new, text in zip(*own, strict=True)
+            Shown(seq, time, label, share, bool(new), text, "" if name is None else str(name)[:80])
+            for time, name, seq, label, share, new, text in zip(*own, strict=True)
         ]
         self.records.add(made)
         self._fresh = [*self._fresh, *made][-REPORTED["records"] :]
@@ -187,9 +184,8 @@ class View:
         """Count the records that came since the last time."""
         if self._labels:
             labels = np.array(self._labels, np.int64)
-            self.table.joined(labels, np.array(self._novelties))
             self.graph.add(self._times, self._first, labels)
-            self._labels, self._novelties, self._times = [], [], []
+            self._labels, self._times = [], []
 
     def _texts_of(self, chosen: AnswerRows, records: Columns) -> list[str]:
         """What the records of some answers say: these records, if nothing of the batch had to wait."""
@@ -238,6 +234,7 @@ class View:
                 "larger": int((census.size > SMALL).sum()),
                 "rate": self._rate(now),
                 "stretch": clock.words,
+                "time": clock.time if clock.dated else None,
                 "nouns": [noun_of(engine.kind, 1), noun_of(engine.kind, 2)],
                 "warnings": engine.doubts(),
                 "corrections": len(corrections.held),
@@ -282,7 +279,6 @@ class View:
             "title": titles[record.cluster],
             "slot": self.graph.colours.of(record.cluster),
             "probability": rounded(record.probability, 4),
-            "novelty": rounded(record.novelty, 3),
             "new": record.new,
             "was": [{"label": label, "title": titles[label]} for label in record.was],
         }
@@ -320,7 +316,6 @@ class View:
     def _shown(self, label: int) -> dict[str, Any]:
         return {
             "slot": self.graph.colours.of(label),
-            "novelty": self.table.novelty(label),
             "level": self.table.levels.get(label),
             "pinned": label in self.table.pinned,
         }

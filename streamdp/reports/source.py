@@ -113,6 +113,11 @@ def settings_of(header: Header, classes: Classes) -> Settings:
 
 def is_state(path: str | Path) -> bool:
     """Whether this is a folder of snapshots or one of them. Raises StoriesError where nothing is there."""
+    if str(path).startswith(("http://", "https://")):
+        raise StoriesError(
+            f"{path} is an address: name a state, a store or answers (a program may ask {path}/v1/stories)",
+            Exit.USAGE,
+        )
     if Path(path).is_dir():
         return True
     with foreseen(StoriesError, path, "read", Exit.NO_INPUT):

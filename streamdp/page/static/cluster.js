@@ -1,9 +1,9 @@
 // One cluster: what it is about, its records, its life, and who is near.
 
-import { $, el, fill } from "./dom.js";
+import { $, el, fill, moment } from "./dom.js";
 import { get } from "./api.js";
 import { colour, looks, slotOf, swatch } from "./colours.js";
-import { age, count, digits, percent, share, short, when } from "./format.js";
+import { count, digits, now, percent, share, short, trend, when } from "./format.js";
 import { event, record } from "./records.js";
 
 export class Cluster {
@@ -67,23 +67,23 @@ export class Cluster {
   }
 
   head(told) {
-    const close = el("button", { type: "button", class: "close", "data-key": "close", "aria-label": "Close this cluster", onclick: this.close }, "×");
+    const close = el("button", { type: "button", class: "close", "data-key": "close", "aria-label": "Close this panel", onclick: this.close }, "×");
     return el("div", { class: "head" }, el("h2", { id: "cluster-title", tabindex: "-1" }, el("span", { class: swatch(told.slot) }), told.title, told.pinned ? el("span", { class: "pinned", title: "it never becomes part of another, and never closes" }, "pinned") : null), close);
   }
 
   about(told) {
     if (told.merged_into) return el("p", { class: "gone" }, "It is now part of ", this.link(told.merged_into), ".");
-    if (!told.live) return el("p", { class: "gone" }, "It is not live any more.");
-    const more = told.now - told.before;
+    const gone = told.live ? null : el("p", { class: "gone" }, "It has ended: it takes no more records.");
+    if (told.records === undefined) return gone;
     const pairs = [
-      ["records", count(told.records)],
-      ["now", told.now ? count(told.now) : "–"],
-      ["trend", more > 0 ? `▲ ${count(more)}` : more < 0 ? `▼ ${count(-more)}` : "="],
-      ["life", age(told)],
-      ["novelty", told.novelty?.toFixed(1) ?? "–"],
-      ["number", String(told.label)],
+      ["records", count(told.records), "how many it has"],
+      ["now", now(told), "records in the latest stretch of time, as the table says it"],
+      ["trend", told.live ? trend(told) : "ended", "how many more that is than in the stretch before"],
+      ["began", moment(told.began_time, told.first_seq)],
+      ["latest", moment(told.last_time, told.last_seq)],
+      ["number", String(told.label), "what commands and programs call it by"],
     ];
-    return [told.template ? el("p", { class: "template" }, told.title) : null, el("dl", { class: "figures" }, pairs.map(([name, value]) => el("div", {}, el("dt", {}, name), el("dd", {}, value))))];
+    return [gone, told.template ? el("p", { class: "template" }, told.title) : null, el("dl", { class: "figures" }, pairs.map(([name, value, title]) => el("div", { title }, el("dt", {}, name), el("dd", {}, value))))];
   }
 
   line(told) {
@@ -111,7 +111,7 @@ export class Cluster {
     const most = Math.max(...found.map((w) => w.count));
     const tokens = told.tokens || 0;
     return [
-      el("h3", {}, "Its words", el("span", { class: "faint" }, tokens ? " and how much oftener than elsewhere" : "")),
+      el("h3", {}, "Its words", el("span", { class: "faint" }, tokens ? ": how often, and how many times as often as elsewhere" : "")),
       el("ul", { class: "bars" }, found.map((w) => {
         const lift = tokens && w.base ? w.count / tokens / w.base : null;
         const bar = el("span", { class: "bar" });

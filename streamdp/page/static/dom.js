@@ -1,5 +1,7 @@
 // Elements. Whatever comes from records is set as text, never read as markup.
 
+import { ago, count, full, isDate } from "./format.js";
+
 export const $ = (id) => document.getElementById(id);
 
 export function el(tag, attributes = {}, ...children) {
@@ -12,6 +14,16 @@ export function el(tag, attributes = {}, ...children) {
   }
   add(made, children);
   return made;
+}
+
+// A moment as so long ago, the exact one on hover; of records without times, the number of a record.
+export function moment(t, seq) {
+  if (t === null || t === undefined) return el("time", {}, `no. ${count(seq)}`);
+  return el("time", { title: full(t), "data-time": isDate(t) ? t : null }, ago(t));
+}
+
+export function older() {
+  for (const each of document.querySelectorAll("time[data-time]")) say(each, ago(Number(each.dataset.time)));
 }
 
 function add(parent, children) {

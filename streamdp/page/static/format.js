@@ -50,10 +50,22 @@ export function span(seconds) {
   return `${Math.round(seconds)} s`;
 }
 
-export function age(row) {
-  if (row.began_time === null) return `${short(row.last_seq - row.first_seq + 1)} records`;
-  const lived = row.last_time - row.began_time;
-  return isDate(row.last_time) ? span(lived) : short(lived);
+// How long before the stream's newest record: "2 h ago". What is older than a month, or no date, as it is.
+let newest = null;
+export const at = (time) => { newest = time; };
+
+export function ago(t) {
+  const past = newest - t;
+  if (newest === null || !isDate(t) || past > 30 * 86400) return when(t, past > 300 * 86400 ? past : 0);
+  const [size, unit] = [[86400, "d"], [3600, "h"], [60, "min"], [1, "s"]].find(([each]) => past >= 2 * each) || [0];
+  return size ? `${Math.floor(past / size)} ${unit} ago` : "now";
+}
+
+export const now = (row) => (row.now ? count(row.now) : "–");
+
+export function trend(row) {
+  const more = row.now - row.before;
+  return more > 0 ? `▲ ${count(more)}` : more < 0 ? `▼ ${count(-more)}` : row.now ? "=" : "–";
 }
 
 // Steps of an axis: about so many, at round places.

@@ -7,6 +7,8 @@ import { stack } from "./stack.js";
 
 const FOOT = 26;
 const SLIP = 8; // pixels that a hand moves in a click
+const SIZE = 11; // of the titles in bands
+const LINE = 13;
 
 // A text in lines no wider than this.
 function wrapped(c, text, width) {
@@ -30,9 +32,11 @@ export class Graph {
     this.at = null;
     this.buttons = new Map();
     this.withOthers = true;
+    this.chosen = false; // whether somebody has said that others are drawn, or not
     this.waits = "";
     $("others").addEventListener("click", () => {
       this.withOthers = !this.withOthers;
+      this.chosen = true;
       $("others").setAttribute("aria-pressed", String(this.withOthers));
       if (this.data) { this.stack(); this.draw(); }
     });
@@ -55,7 +59,11 @@ export class Graph {
     const sum = (row) => row.reduce((a, b) => a + b, 0);
     const inside = data.bands.reduce((total, b) => total + sum(b.counts), 0);
     const whole = inside + sum(data.others);
-    say($("drawn"), whole ? `${data.bands.length} of them, ${Math.round((100 * inside) / whole)} % of the records` : "");
+    say($("drawn"), whole ? `${data.bands.length} of them, with ${Math.round((100 * inside) / whole)} % of the records` : "");
+    if (!this.chosen) { // many small ones would leave no room for these
+      this.withOthers = 2 * inside >= whole;
+      $("others").setAttribute("aria-pressed", String(this.withOthers));
+    }
     this.stack();
     this.draw();
     this.legend();
@@ -66,6 +74,7 @@ export class Graph {
 
   stack() {
     const { bands, others } = this.data;
+    this.placed = null;
     this.stacked = stack(bands.map((b) => b.counts), this.withOthers ? others : others.map(() => 0));
   }
 
@@ -77,6 +86,7 @@ export class Graph {
     if (this.canvas.width !== Math.round(w * ratio) || this.canvas.height !== Math.round(h * ratio)) {
       this.canvas.width = Math.round(w * ratio);
       this.canvas.height = Math.round(h * ratio);
+      this.placed = null;
     }
     const c = this.context;
     c.setTransform(ratio, 0, 0, ratio, 0, 0);
@@ -205,36 +215,39 @@ export class Graph {
     c.fillText(text, left + 9, top);
   }
 
-  // In the widest place of each band that has room, its first words.
+  // In each band, and in the rest, its title in as few lines as there is room for, or the first words of it.
   names(c, w) {
-    this.data.bands.forEach((band, i) => {
-      const { low, high } = this.stacked.bands[i];
-      const words = band.title.split(" ");
-      let best = 0;
-      for (let j = 1; j < low.length; j++) if (high[j] - low[j] > high[best] - low[best]) best = j;
-      const tall = this.y(low[best]) - this.y(high[best]);
-      if (tall < 15) return;
-      const size = Math.min(15, Math.max(11, tall * 0.32));
-      c.font = `600 ${size}px Inter, system-ui, sans-serif`;
-      for (let take = Math.min(3, words.length); take > 0; take--) {
-        const text = words.slice(0, take).join(" ");
-        const half = c.measureText(text).width / 2 + 5;
-        const x = Math.min(Math.max(this.x(best), half), w - half);
-        const from = Math.max(0, Math.floor(((x - half) / w) * (low.length - 1)));
-        const to = Math.min(low.length - 1, Math.ceil(((x + half) / w) * (low.length - 1)));
-        let floor = -Infinity;
-        let ceiling = Infinity;
-        for (let j = from; j <= to; j++) { floor = Math.max(floor, low[j]); ceiling = Math.min(ceiling, high[j]); }
-        if (this.y(floor) - this.y(ceiling) < size + 3) continue;
-        const dimmed = this.lit !== null && band.label !== this.lit;
-        c.globalAlpha = dimmed ? 0.3 : 1;
-        c.fillStyle = ink(colour(band.slot));
-        c.textBaseline = "middle";
-        c.fillText(text, x - half + 5, (this.y(floor) + this.y(ceiling)) / 2);
-        c.globalAlpha = 1;
-        return;
+    const bands = this.data.bands.map((band, i) => [band, this.stacked.bands[i]]);
+    c.font = `600 ${SIZE}px Inter, system-ui, sans-serif`;
+    c.textBaseline = "middle";
+    this.placed ||= [...bands, [{ title: "all others", label: null }, this.stacked.rest[0]]]
+      .map(([band, edges]) => [band, this.place(c, band.title.split(" "), edges, w)]).filter(([, found]) => found);
+    for (const [band, found] of this.placed) {
+      c.globalAlpha = this.lit !== null && band.label !== this.lit ? 0.3 : 1;
+      c.fillStyle = band.label === null ? (isDark() ? "#a3a098" : "#67645e") : ink(colour(band.slot));
+      found.lines.forEach((line, i) => c.fillText(line, found.x - c.measureText(line).width / 2, found.y + LINE * (i + 0.5 - found.lines.length / 2)));
+      c.globalAlpha = 1;
+    }
+  }
+
+  place(c, words, { low, high }, w) {
+    const tall = (j) => this.y(low[j]) - this.y(high[j]);
+    const thickest = low.map((_, j) => j).filter((j) => tall(j) > LINE).sort((a, b) => tall(b) - tall(a)).slice(0, 24);
+    for (let take = words.length; thickest.length && take >= Math.min(2, words.length); take--) {
+      const text = words.slice(0, take).join(" ") + (take < words.length ? "…" : "");
+      for (const wide of [320, 200, 130, 95, 70]) {
+        const lines = wrapped(c, text, wide);
+        const half = Math.max(...lines.map((line) => c.measureText(line).width)) / 2 + 4;
+        for (const j of thickest) {
+          const x = Math.min(Math.max(this.x(j), half), w - half);
+          const [from, to] = [x - half, x + half].map((at) => (at / w) * (low.length - 1));
+          const columns = [Math.max(0, Math.floor(from)), Math.ceil(to) + 1];
+          const [floor, ceiling] = [Math.max(...low.slice(...columns)), Math.min(...high.slice(...columns))].map((v) => this.y(v));
+          if (floor - ceiling > LINE * lines.length) return { lines, x, y: (floor + ceiling) / 2 };
+        }
       }
-    });
+    }
+    return null;
   }
 
   move(event) {
@@ -340,6 +353,7 @@ export class Graph {
         list.append(el("li", {}, button));
       }
       say(button.children[1], band.title);
+      button.title = band.title;
       say(button.children[2], band.why === "growing" ? "▲" : "");
     }
   }

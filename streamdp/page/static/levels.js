@@ -1,9 +1,9 @@
 // What stands in the place of the live stories: their themes, what has changed, or the stories that ended.
 
-import { $, el, fill, say } from "./dom.js";
+import { $, el, fill, moment, say } from "./dom.js";
 import { get } from "./api.js";
 import { slotOf, swatch } from "./colours.js";
-import { count, full, share, when } from "./format.js";
+import { count, full, now, share, trend, when } from "./format.js";
 import { named } from "./strip.js";
 
 const STEP = 25;
@@ -52,7 +52,7 @@ export class Levels {
       const asked = {
         themes: `v1/themes?themes=${this.wanted}`,
         changes: `v1/changes?${new URLSearchParams({ since: this.since, limit: 500 })}`,
-        ended: `v1/stories?${new URLSearchParams({ which: "ended", sort: "last", search, least: 1, limit: Math.min(MOST, this.most) })}`,
+        ended: `v1/stories?${new URLSearchParams({ which: "ended", sort: "last", search, least: search ? 1 : 2, limit: Math.min(MOST, this.most) })}`,
       }[level];
       told = await get(asked);
     } catch (error) {
@@ -74,7 +74,6 @@ export class Levels {
     say($("found"), words.length ? `${count(rows.length)} of ${count(told.themes.length)}` : `${count(told.themes.length)}, of ${count(told.live)} stories`);
     say($("lacking"), told.themes.length ? "" : "Stories whose words are not known have no themes.");
     this.fill(["Theme", "Stories", "Records", "Now", "Trend"], rows.map((theme) => {
-      const more = theme.now - theme.before;
       const largest = theme.titles.map((title, i) => ({ label: theme.stories[i], title }));
       const own = largest.map((s, i) => [i ? ", " : "", this.link(s, "link")]);
       const number = theme.stories.length;
@@ -82,8 +81,7 @@ export class Levels {
       const others = number > largest.length ? ` and ${count(number - largest.length)} more` : "";
       return [
         el("div", { class: "mark" }, el("span", { class: swatch(slotOf(theme.stories[0])) }), el("div", {}, alone ? this.link(alone, "open") : el("strong", {}, theme.title), el("span", { class: "words" }, theme.keywords.join(" ")), alone ? null : el("span", { class: "members" }, own, others))),
-        count(number), count(theme.records), theme.now ? count(theme.now) : "–",
-        more > 0 ? `▲ ${count(more)}` : more < 0 ? `▼ ${count(-more)}` : theme.now ? "=" : "–",
+        count(number), count(theme.records), now(theme), trend(theme),
       ];
     }));
     $("further").hidden = true;
@@ -105,14 +103,14 @@ export class Levels {
     const words = search.toLowerCase().split(/\s+/).filter(Boolean);
     const has = (change) => words.every((word) => `${change.label} ${change.kind} ${change.title} ${change.line}`.toLowerCase().includes(word));
     const rows = told.changes.filter(has);
-    const said = (moment) => (told.dated ? full(moment) : `no. ${count(moment)}`);
+    const said = (at) => (told.dated ? when(at) : `no. ${count(at)}`);
     say($("found"), count(rows.length));
-    say($("lacking"), `${rows.length ? "" : "Nothing that chance does not explain. "}${said(told.since_time)} to ${said(told.end_time)}, compared with ${said(told.begin_time)} to ${said(told.until_time)}.`);
-    this.fill(["What", "Before", "After", "Surprise"], rows.slice(0, this.most).map((change) => {
+    say($("lacking"), `${rows.length ? "" : "Nothing has changed more than by chance. "}${said(told.since_time)} to ${said(told.end_time)}, compared with ${said(told.begin_time)} to ${said(told.until_time)}.`);
+    this.fill(["What", "Before", "After", ["Surprise", "how unlikely it is that nothing has changed: 1 is one in 2.7, 10 one in 22,000"]], rows.slice(0, this.most).map((change) => {
       const title = change.kind === "gone" ? el("strong", {}, change.title) : el("button", { type: "button", class: "open", onclick: () => this.open(change.label) }, change.title);
       return [
         el("div", { class: "mark" }, el("div", {}, el("span", { class: `change ${change.kind}` }, change.kind), title, this.said(change))),
-        count(change.before), count(change.after), el("span", { title: "nats: how improbable it is that nothing has changed" }, count(change.surprise)),
+        count(change.before), count(change.after), count(change.surprise),
       ];
     }));
     $("further").hidden = rows.length <= this.most;
@@ -130,10 +128,12 @@ export class Levels {
 
   ended(told, search) {
     say($("found"), count(told.total));
-    say($("lacking"), told.stories.length ? told.lacking : `${search ? "No story that ended has these words." : "No story has ended."} ${told.lacking ? `Known: ${told.lacking}.` : ""}`);
-    this.fill(["Story", "Records", "Last heard of"], told.stories.map((row) => [
+    const none = search ? "No story that ended has these words." : told.small ? "" : "No story has ended.";
+    const small = told.small ? `${count(told.small)} of one record are not listed: a search finds them, too.` : "";
+    say($("lacking"), [told.stories.length ? "" : none, small, told.lacking && `Known: ${told.lacking}.`].filter(Boolean).join(" "));
+    this.fill(["Story", "Records", "Began", "Latest"], told.stories.map((row) => [
       el("div", { class: "mark" }, el("span", { class: "swatch none" }), el("div", {}, this.link(row, "open"), el("span", { class: "words" }, row.keywords.join(" ")))),
-      count(row.records), row.last_time === null ? `no. ${count(row.last_seq)}` : el("time", { title: full(row.last_time) }, when(row.last_time)),
+      count(row.records), moment(row.began_time, row.first_seq), moment(row.last_time, row.last_seq),
     ]));
     $("further").hidden = told.next === null || this.most >= MOST;
   }
@@ -144,6 +144,6 @@ export class Levels {
 
   fill(heads, rows) {
     if (!rows.length) { fill($("level-rows")); return; }
-    fill($("level-rows"), el("table", {}, el("thead", {}, el("tr", {}, heads.map((head, i) => el("th", { scope: "col", class: i ? "number" : "what" }, head)))), el("tbody", {}, rows.map((cells) => el("tr", {}, cells.map((cell, i) => el(i ? "td" : "th", { class: i ? "number" : "what", scope: i ? null : "row" }, cell)))))));
+    fill($("level-rows"), el("table", {}, el("thead", {}, el("tr", {}, heads.map((head) => [head].flat()).map(([head, title], i) => el("th", { scope: "col", class: i ? "number" : "what", title }, head)))), el("tbody", {}, rows.map((cells) => el("tr", {}, cells.map((cell, i) => el(i ? "td" : "th", { class: i ? "number" : "what", scope: i ? null : "row" }, cell)))))));
   }
 }

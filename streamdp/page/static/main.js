@@ -1,6 +1,7 @@
 // The page: ticks come in once a second and are handed out.
 
-import { $ } from "./dom.js";
+import { $, older } from "./dom.js";
+import { at } from "./format.js";
 import { get, listen } from "./api.js";
 import { looks } from "./colours.js";
 import { Cluster } from "./cluster.js";
@@ -51,6 +52,7 @@ async function drawn(tick) {
 
 function show(tick, whole) {
   drawn(tick);
+  older();
   records.show(tick, whole);
   events.show(tick, whole);
   number += 1;
@@ -58,18 +60,25 @@ function show(tick, whole) {
   else if (whole || number % 2 === 0) table.load();
   else table.name(tick.graph.bands);
   if (whole || number % 3 === 0) cluster.load();
+  if (tick.status.state !== "running") setTimeout(last, 2500); // no tick may follow, and answers are of a moment ago
+}
+
+function last() {
+  if (levels.level === "live") table.load();
+  else levels.load();
+  cluster.load();
 }
 
 const SCORED = {
-  vectors: "Type a vector, as a list of numbers: [0.5, 1.2]. It is weighed, never learned.",
-  lines: "Type a line without its header. It is weighed, never learned.",
+  vectors: "Type a vector, as a list of numbers: [0.5, 1.2]. Nothing is learned from it.",
+  lines: "Type a line without its header. Nothing is learned from it.",
 };
 
 listen((tick, whole) => {
   status = tick.status;
   looks(Object.entries(tick.slots || {}));
   looks(tick.graph.bands.map((band) => [band.label, band.slot]));
-  table.live = status.live;
+  at(status.time);
   $("text").placeholder = SCORED[status.kind] || $("text").placeholder;
   $("main").hidden = false;
   strip(status);

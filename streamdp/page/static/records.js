@@ -1,8 +1,8 @@
 // Records as they are answered, and what happened to clusters.
 
-import { $, el, fill, say } from "./dom.js";
+import { $, el, fill, moment, say } from "./dom.js";
 import { swatch } from "./colours.js";
-import { count, percent, when } from "./format.js";
+import { count, percent } from "./format.js";
 
 const AT_ONCE = 4; // more at a time nobody can read
 const HELD = 24;
@@ -13,11 +13,11 @@ export function record(told, open, of = null, more = null) {
   const others = told.was.filter((old) => old.title !== told.title); // what was merged is called as what it is now
   const was = others.map((old) => [el("del", { title: "what was said before" }, old.title), " "]);
   const meta = [
-    el("time", {}, told.time === null ? `no. ${count(told.seq)}` : when(told.time)),
-    told.was.length || told.revision ? el("span", { class: "revised" }, "revised ") : told.new ? el("span", { class: "first" }, "first of its cluster ") : null,
+    moment(told.time, told.seq),
+    told.was.length || told.revision ? el("span", { class: "revised", title: "it was given to another story first" }, "moved ") : told.new ? el("span", { class: "first" }, "begins a story ") : null,
+    told.probability === null ? null : el("span", { class: "sure", title: "how sure the program is that it belongs there; not the chance that this is right" }, `${percent(told.probability)} sure`),
     was,
     where,
-    el("span", { class: "sure", title: "this cluster's share of the posterior; not the chance that it is right" }, percent(told.probability)),
     more,
   ];
   return el("li", { "data-seq": told.seq, class: told.was.length ? "was" : null }, el("p", {}, told.text || told.id || `record ${count(told.seq)}`), el("div", { class: "meta" }, meta));
@@ -45,19 +45,30 @@ export class Records {
     }
     while (this.list.children.length > HELD) this.list.lastChild.remove();
     const pace = tick.status.rate || 0;
-    say($("sampled"), pace > AT_ONCE ? `a few of ${count(pace)} a second` : "");
+    say($("sampled"), pace > AT_ONCE && tick.status.state === "running" ? `a few of ${count(pace)} a second` : "");
   }
 }
 
-const KINDS = { born: "New", closed: "Closed", retired: "Retired", merged: "Merged", split: "Split off", vanished: "Dissolved", silent: "Silent", surged: "Surged", titled: "Titled", renamed: "Renamed" };
+const KINDS = {
+  born: ["New", "its first record came"],
+  closed: ["Ended", "it takes no more records"],
+  retired: ["Ended", "there were too many live ones, or it was silent for long"],
+  merged: ["Joined", "its records are part of another from now on"],
+  split: ["Split off", "some records left another"],
+  vanished: ["Emptied", "its last record was given to others"],
+  silent: ["Silent", "no record for unusually long"],
+  surged: ["Surged", "unusually many records"],
+  titled: ["Title", "what it is called"],
+  renamed: ["New title", "what it is called from now on"],
+};
 
 export function event(told, open, of = null) {
   const link = (label, title) => el("button", { type: "button", class: "link", onclick: () => open(label) }, title);
-  const other = told.other === null || told.other === undefined ? null : [told.event === "merged" ? " into " : told.event === "split" ? " from " : " – ", link(told.other, told.other_title)];
-  const time = el("time", {}, told.time === null ? `no. ${count(told.seq)}` : when(told.time));
+  const other = told.other === null || told.other === undefined || told.other === of ? null : [told.event === "merged" ? " into " : told.event === "split" ? " from " : " – ", link(told.other, told.other_title)];
+  const [kind, help] = KINDS[told.event] || [told.event];
   const size = told.records > 1 ? el("span", { class: "faint" }, `${count(told.records)} records`) : null;
   const title = told.label === of ? null : link(told.label, told.title);
-  return el("li", { class: told.event }, el("span", { class: "kind" }, KINDS[told.event] || told.event), el("span", { class: "what" }, title, other, " ", size), time);
+  return el("li", { class: told.event }, el("span", { class: "kind", title: help }, kind), el("span", { class: "what" }, title, other, " ", size), moment(told.time, told.seq));
 }
 
 export class Events {

@@ -1,7 +1,7 @@
 // The strip of figures at the top, and the settings at the foot.
 
 import { $, el, fill, say } from "./dom.js";
-import { count, rate, span } from "./format.js";
+import { count, full, isDate, rate, span, when } from "./format.js";
 
 const STATES = { running: "live", ended: "input ended", snapshot: "snapshot", starting: "starting" };
 
@@ -10,16 +10,16 @@ function figures(s) {
   const total = refused.reduce((sum, [, n]) => sum + n, 0);
   const found = [
     ["Records", count(s.records || 0), "answered since the stream began"],
-    ["A second", s.state === "running" ? rate(s.rate) : "–", "over the last five seconds"],
-    [`Live ${s.nouns?.[1] || "stories"}`, count(s.live || 0), `${count(s.larger || 0)} of them of more than three records; ${count(s.announced || 0)} announced since the stream began`],
+    [`Live ${s.nouns?.[1] || "stories"}`, count(s.live || 0), `${count(s.larger || 0)} of them of more than three records; ${count(s.announced || 0)} since the stream began`],
   ];
+  if (s.state === "running") found.splice(1, 0, ["Records a second", rate(s.rate), "over the last five seconds"]);
   if (s.lag) found.push(["Behind", s.lag.seconds ? span(s.lag.seconds) : count(s.lag.records), `${count(s.lag.records)} records are not read yet`]);
   else if (s.read !== undefined && s.state === "running") found.push(["Read", `${Math.floor(100 * s.read)} %`, "of the input"]);
   if (s.held_back) found.push(["Waiting", count(s.held_back), "records that wait for their turn"]);
-  found.push(["Beam agrees", `${Math.round(100 * (s.agreement ?? 1))} %`, "of the clusters are the same in all competing clusterings"]);
-  found.push(["Revised", count(s.revisions || 0), "answers that were changed since this run began"]);
+  if (isDate(s.time)) found.push(["Newest record", when(s.time), `${full(s.time)}: "ago" is counted back from it`]);
+  found.push(["Answers changed", count(s.revisions || 0), "records that were given to another story later, since this run began"]);
   if (total) found.push(["Refused", count(total), refused.map(([why, n]) => `${why} ${count(n)}`).join(", "), refused.slice(0, 2).map(([why, n]) => `${why} ${count(n)}`).join(", ")]);
-  if (s.refined) found.push(["Refined", count(s.refined.records_refined || 0), `${count(s.refined.refinements)} refinements, ${count(s.refined.refinements_adopted)} adopted, ${(s.refined.refinement_nats || 0).toFixed(1)} nats won`, "records moved"]);
+  if (s.refined) found.push(["Refined", count(s.refined.records_refined || 0), `records moved by ${count(s.refined.refinements)} searches for a better clustering, of which ${count(s.refined.refinements_adopted)} found one`, "records moved"]);
   return found;
 }
 

@@ -1,20 +1,20 @@
 // The table of live clusters: rows are kept and changed, not made anew.
 
-import { $, el, fill, say } from "./dom.js";
+import { $, el, fill, moment, say } from "./dom.js";
 import { get } from "./api.js";
 import { looks, slotOf, swatch } from "./colours.js";
-import { age, count, full } from "./format.js";
+import { count, now as lately, trend as more } from "./format.js";
 
 const COLUMNS = [
   ["name", "Story", "what", "ascending"],
   ["size", "Records", "number", "descending", "how many records it has"],
   ["now", "Now", "number", "descending", "records in the latest stretch of the stream's own time"],
   ["trend", "Trend", "number", "descending", "how many more that is than in the stretch before"],
-  ["age", "Life", "number wide-only", "ascending", "from its first record to its last; sorted by when it began"],
+  ["began", "Began", "number wide-only", "descending", "when its first record came, before the newest of all"],
+  ["last", "Latest", "number wide-only", "descending", "when its latest record came, before the newest of all"],
   ["level", "Level", "wide-only lines-only", null, "of most of its lines"],
-  ["novelty", "Novelty", "number wide-only", null, "surprise by word of its latest records, in nats"],
 ];
-const SORTS = { name: "title", trend: "growing", age: "new" }; // as questions have them
+const SORTS = { name: "title", trend: "growing", began: "new" }; // as questions have them
 const STEP = 25;
 const MOST = 500;
 
@@ -54,7 +54,7 @@ export class Table {
 
   async load() {
     const search = $("search").value.trim();
-    const asked = new URLSearchParams({ search, sort: SORTS[this.sort] || this.sort, reverse: this.reverse, least: 1, limit: this.most });
+    const asked = new URLSearchParams({ search, which: search ? "all" : "live", sort: SORTS[this.sort] || this.sort, reverse: this.reverse, least: 1, limit: this.most });
     const number = (this.number = (this.number || 0) + 1);
     let told;
     let shown = {};
@@ -66,7 +66,7 @@ export class Table {
     }
     looks(Object.entries(shown).map(([label, own]) => [label, own.slot]));
     if (number !== this.number || (this.other && this.other.level !== "live")) return;
-    say($("found"), search ? `${count(told.total)} of ${count(Math.max(this.live || 0, told.total))}` : count(told.total));
+    say($("found"), search ? `${count(told.total)} found, ended ones too` : `${count(told.total)}${this.words ? `, now: the last ${this.words.replace(/^1 /, "")}` : ""}`);
     $("more").hidden = told.next === null || this.most >= MOST;
     this.show(told.stories.map((row) => ({ ...row, ...shown[row.label] })), search);
   }
@@ -90,7 +90,7 @@ export class Table {
     this.known = Math.max(this.known ?? -1, ...stories.map((row) => row.label));
     if (!stories.length) {
       if (!this.nothing) this.nothing = el("tr", {}, el("td", { colspan: COLUMNS.length, class: "nothing" }));
-      say(this.nothing.cells[0], search ? "No live cluster has these words." : "No clusters yet.");
+      say(this.nothing.cells[0], search ? "Nothing has these words, live or ended." : "Nothing yet.");
       this.body.append(this.nothing);
     } else this.nothing?.remove();
   }
@@ -99,6 +99,7 @@ export class Table {
   stretch(words) {
     const help = `records in the latest ${words} of the stream's own time`;
     const [now, trend] = ["now", "trend"].map((key) => $("table").tHead.querySelector(`[data-key=${key}]`));
+    this.words = words;
     if (words && now.title !== help) { now.title = help; trend.title = `how many more that is than in the ${words} before`; }
   }
 
@@ -125,7 +126,7 @@ export class Table {
   }
 
   update(tr, row) {
-    const [what, size, now, trend, life, level, novelty] = tr.cells;
+    const [what, size, now, trend, began, last, level] = tr.cells;
     const mark = swatch(slotOf(row.label));
     const [square, texts] = what.firstChild.children;
     if (square.className !== mark) square.className = mark;
@@ -138,12 +139,11 @@ export class Table {
     if (size.firstChild.data !== count(row.records)) size.firstChild.data = count(row.records);
     bar.style.width = `${Math.max(2, (100 * row.records) / this.largest).toFixed(1)}%`;
     say(level, row.level || "");
-    say(now, row.now ? count(row.now) : "–");
-    const more = row.now - row.before;
-    say(trend, more > 0 ? `▲ ${count(more)}` : more < 0 ? `▼ ${count(-more)}` : row.now ? "=" : "–");
-    trend.dataset.way = Math.sign(more);
-    say(life, age(row));
-    if (row.began_time !== null) life.title = `${full(row.began_time)} to ${full(row.last_time)}`;
-    say(novelty, row.novelty?.toFixed(1) ?? "–");
+    say(now, lately(row));
+    say(trend, row.ended ? "ended" : more(row));
+    trend.title = `${count(row.now)} now, ${count(row.before)} before`;
+    trend.dataset.way = Math.sign(row.now - row.before);
+    fill(began, moment(row.began_time, row.first_seq));
+    fill(last, moment(row.last_time, row.last_seq));
   }
 }
