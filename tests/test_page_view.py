@@ -239,6 +239,23 @@ def test_what_the_graph_draws(run: tuple[Engine, View]) -> None:
     assert half["start"] == pytest.approx((low + high) / 2, abs=half["width"])
 
 
+def test_what_grows_at_the_end_is_drawn(run: tuple[Engine, View]) -> None:
+    before, _ = run
+    engine, view = Engine.loads(before.dumps(), before.settings), View("a stream")
+    view.begin(engine)
+    view.look(engine, 0.0, {"state": "running"})
+    time = engine.stories(records=False).clock.time
+    late = [
+        Record(f"zebra quagga okapi born {i}", {"line": i}, None, None, time + i, {}, b"") for i in range(300)
+    ]
+    view.taken(Columns.of(late))
+    view.answered(engine.advance(late), engine.held_back)
+    label = max(engine.stories(records=False), key=lambda story: story.last_seq).label
+    for state, drawn in (("running", False), ("ended", True)):
+        tick = view.look(engine, 1.0, {"state": state})
+        assert (label in [band["label"] for band in tick["graph"]["bands"]]) == drawn
+
+
 def test_a_page_of_a_state_shows_what_the_state_remembers(run: tuple[Engine, View]) -> None:
     before, _ = run
     engine, view = Engine.loads(before.dumps(), before.settings), View("a state")

@@ -231,10 +231,13 @@ class Graph:
         """Whether the first record had no time, so that all are placed by their numbers."""
         return len(self.timeline) > 0 and self.axis == "records"
 
-    def choose(self, table: Table) -> None:
-        """Choose what is drawn: the largest and, a few of them, the fastest growing; the oldest first."""
+    def choose(self, table: Table, *, last: bool = False) -> None:
+        """Choose what is drawn: the largest and, a few of them, the fastest growing; the oldest first.
+
+        It is done now and then, and for the ``last`` time.
+        """
         self._ticks += 1
-        if self.drawn and self._ticks % CHOSEN_EVERY:
+        if self.drawn and self._ticks % CHOSEN_EVERY and not last:
             return
         stretches = self._stretches()
         sums = summed(stretches)

@@ -215,7 +215,7 @@ class View:
             self.table.take(census, corrections.muted)
             self.table.pinned = frozenset(corrections.pinned)
             self.table.figures = figures_of(clock, labels, times, engine.seq - len(labels))
-            self.graph.choose(self.table)
+            self.graph.choose(self.table, last=status.get("state") != "running")
             stale = self.table.stale(self.graph.drawn)
         clusters = engine.clusters(stale)
         figures = counted(engine)
