@@ -78,7 +78,9 @@ def test_objects_with_the_level_of_a_log_are_one(tmp_path: Path, object: dict[st
     (tmp_path / "app.jsonl").write_text("".join(json.dumps(each) + "\n" for each in objects))
     done = call(tmp_path, "check", "app.jsonl")
     assert ("is read as a log" in done.stderr.decode()) is log
-    assert ("clustered by: templates of their messages" in done.stdout.decode()) is log
+    assert (
+        "app.jsonl: a log, all 50 lines looked at\nform: objects of JSON\n" in done.stdout.decode()
+    ) is log
     assert ("its lines are objects" in done.stderr.decode()) is log
 
 

@@ -32,6 +32,30 @@ The last two are checksums, as ``edges`` makes them.
 """
 
 
+_ahead: dict[tuple[int, int], bytes] = {}
+"""What was read of standard input before, by its device and inode."""
+
+
+def first_of_input() -> list[bytes]:
+    """The first lines of standard input, as they come; they are read again. Raises SourceError."""
+    try:
+        packed = os.read(0, BLOCK)
+    except OSError:
+        return []
+    _ahead[_which(0)] = packed
+    unpacker = next((each("-") for each in UNPACKERS if packed.startswith(each.magic)), None)
+    if unpacker is not None:
+        unpacker.feed(packed)
+        packed = unpacker.take(BLOCK)
+    lines = packed.split(b"\n")
+    return [line for line in lines[:-1] or lines if line.strip()]
+
+
+def _which(fd: int) -> tuple[int, int]:
+    status = os.fstat(fd)
+    return status.st_dev, status.st_ino
+
+
 class Input:
     """An open file, pipe or standard input (``-``). Every method may raise SourceError.
 
@@ -194,6 +218,8 @@ class Input:
 
     def _receive(self, wait: float) -> bytes | None:
         try:
+            if self._fd == 0 and _ahead and (ahead := _ahead.pop(_which(0), None)) is not None:
+                return ahead
             if not self.regular and not select.select([self._fd], [], [], wait)[0]:
                 return None
             return os.read(self._fd, BLOCK if self._unpack is None else _PACKED)

@@ -94,12 +94,16 @@ def check(settings: Settings, file: str | None, *, embeddings: bool, compiles: b
 
 def _check_file(settings: Settings, file: str) -> int:
     settings = recognised(settings, file)
+    heads: list[str] = []
     if settings.of_log or settings.format in LOGS:
         heads = [name for name in HEADS if name not in settings.keep]
         settings = msgspec.structs.replace(settings, keep=(*settings.keep, *heads))
     if settings.format == "otlp":  # as they are called there
         settings = msgspec.structs.replace(settings, text_field="body", time_field="timeUnixNano")
-    reader = Reader(settings, Input(file=file))
+    unasked = tuple(f"--keep: no record so far has a field {name!r}" for name in heads)
+    reader = Reader(
+        settings, Input(file=file), say=lambda line: None if line.startswith(unasked) else say(line)
+    )
     try:
         found = _read(reader)
         whole = reader.source.at_end
@@ -110,15 +114,20 @@ def _check_file(settings: Settings, file: str) -> int:
         encoder.recognise(settings)
     first = "all" if whole else "the first"
     written = file.rpartition(".")[2].lower() if is_columnar(file) else reader.decoder.format
-    print(f"{file}: {written}, {first} {counted(len(found), 'record')} looked at")
+    log = reader.decoder.log
+    if log is not None:
+        print(f"{file}: a log, {first} {counted(len(found), 'line')} looked at\nform: {log.form}")
+    else:
+        print(f"{file}: {written}, {first} {counted(len(found), 'record')} looked at")
     if reader.decoder.header is not None:
         print(f"columns: {', '.join(map(repr, reader.decoder.header))}")
-    if taken:
+    if taken and log is None:
         print(f"clustered by: {_read_as(settings, taken[0], encoder)}")
         of_texts = isinstance(taken[0].value, str) and settings.of_plain_texts and settings.no_lines
         if of_texts and settings.embed is None:
             _recommend_embedding()
-        _report_times(settings, taken)
+    if taken:
+        _report_times(settings, taken, log is not None)
     if reader.decoder.format in LOGS:
         _report_log(settings, reader, taken)
     if late:
@@ -191,8 +200,11 @@ def _read_as(settings: Settings, record: Record, encoder: Encoder | None) -> str
     return f"vectors of {len(record.value)} numbers, from {settings.vector_name!r}{how}"
 
 
-def _report_times(settings: Settings, taken: Sequence[Record]) -> None:
+def _report_times(settings: Settings, taken: Sequence[Record], of_log: bool) -> None:
     times = [record.time for record in taken if record.time is not None]
+    if of_log:
+        print(f"times: {when(min(times))} to {when(max(times))}" if times else "times: none")
+        return
     if not times:
         print(f"times: none (there is no {settings.time_field!r}); records count as they come")
         return

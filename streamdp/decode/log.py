@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import math
 import re
@@ -9,13 +10,21 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-import msgspec
-
 from streamdp.decode.fields import RefusedError, in_seconds, in_utc, kept_value, text_value
-from streamdp.decode.log_heads import COLUMNS, LEVEL, NEVER, NUMBER, HeadForm, HeadReader, head_reader
+from streamdp.decode.log_fields import REQUEST, fields_of, object_of, of_a_log, requested, told_by
+from streamdp.decode.log_heads import (
+    COLUMNS,
+    FORMS,
+    LEVEL,
+    NEVER,
+    NUMBER,
+    HeadForm,
+    HeadReader,
+    forms_of,
+    head_reader,
+)
 from streamdp.decode.log_times import EPOCH, KNOWN, Written, Years, moment, moment_of, written_as
 from streamdp.decode.log_traces import Trace, goes_on
-from streamdp.decode.objects import plain_fields
 
 FIRST = 1000
 """Lines by which the way of writing times is found."""
@@ -33,39 +42,62 @@ DOUBTFUL = 0.1
 MOST_COLUMNS = 8
 """Columns that may stand before a time."""
 
-JOURNALS = (("__REALTIME_TIMESTAMP", "MESSAGE"), ("log", "stream", "time"))
-"""Fields of objects that tell a journal, or a container's log, from other JSON."""
+DEEPEST = 4
+"""Lines in each other that are read: of a container, of a journal, of a program, of its library."""
 
-_NAMED = re.compile(rf"(?i:{LEVEL}|10|20|30|40|50|60)")
-"""Levels as programs write them to objects; pino and bunyan number them."""
+CARRIERS = tuple(
+    re.compile(carrier, re.ASCII)
+    for carrier in (
+        r"(?P<time>\d{4}-\d\d-\d\dT\S+) (?P<stream>stdout|stderr) (?P<part>[FP])(?::\S+)? ",
+        r"(?P<time>\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{7,9}(?:Z|[+-]\d\d:\d\d)) ",
+        r"\[(?:pod/)?(?P<component>[\w.-]+(?:/[\w.-]+)+)\] ",
+        r"(?P<component>[A-Za-z0-9][\w.-]*+) *+\| ",
+        r"(?P<component>[^\t]+)\t[^\t]+\t\ufeff?(?=\d{4}-)",
+    )
+)
+"""What stands before lines of others: of a container's log file, a pod, docker compose, GitHub's actions."""
 
-_MESSAGES = ("MESSAGE", "log", "message", "msg", "text")
-_TIMES = ("time", "ts", "timestamp", "@timestamp")
-_LEVELS = ("level", "severity", "PRIORITY")
-_TRACES = ("stack_trace", "stacktrace", "stack", "exception", "exc_info", "error.stack_trace", "traceback")
-_COMPONENTS = ("component", "SYSLOG_IDENTIFIER", "_COMM", "logger")
+_FIELDS, _CURSOR = "#Fields:", "__CURSOR"
+_UNSEEN = re.compile(
+    r"\x1b(?:\[[0-?]*+[ -/]*+[@-~]|\][^\x07\x1b]*+(?:\x07|\x1b\\)?|[0-Z\\^_a-z])|\A\ufeff|\r\Z"
+)
+_NUMBER = re.compile(r"\d{9,19}(?:\.\d+)?", re.ASCII)
+LONGEST = 1 << 20
+"""Characters of a line beyond which no part of it is waited for."""
+
+_LEVELED = Written(
+    "levels",
+    re.compile(
+        rf"(?=\[?(?:{LEVEL})\]?(?:[\s|]|:\s|:[\w.]+:)|(?:{LEVEL}|ERRO|DEBU|FATA)\[\d+\]\s|\[[^\]]*\]\s+(?:{LEVEL})\s|##\[)"
+    ),
+    "",
+    False,
+)
+"""Lines that begin with their levels: no time."""
+
+INNER = (*KNOWN[:-1], _LEVELED)
+"""How lines may begin that others carry."""
 
 
 _NO_HEADS = HeadReader(re.compile(NEVER), (), (), (), 0)
-
-
-def of_a_log(record: Mapping[str, Any]) -> bool:
-    """Whether an object is a line of a log: a message with a time, and a level as logs have them."""
-    known = _NAMED.fullmatch(_first(record, _LEVELS) or "")
-    return bool(known) and all(any(name in record for name in names) for names in (_MESSAGES, _TIMES))
 
 
 Line = tuple[str, float | None, dict[str, Any] | None]
 """A message, its time in seconds, and the fields that are kept."""
 
 
-class Head(NamedTuple):
-    """What is before a message: time in seconds, level and component; and where the message begins."""
+class Said(NamedTuple):
+    """What a line says: its message, time in seconds, level and component."""
 
-    time: float
-    level: str | None
-    component: str | None
-    begins: int
+    message: str
+    time: float | None
+    level: str | None = None
+    component: str | None = None
+
+    def within(self, outer: Said) -> Said:
+        """The same of a line that is the message of another, which may say more."""
+        named = (mine if mine is not None else its for its, mine in zip(self[1:], outer[1:], strict=True))
+        return Said(self.message, *named)  # type: ignore[arg-type]
 
 
 class Place:
@@ -75,6 +107,13 @@ class Place:
         self.trace = Trace()
         self.time: float | None = None
         self.kept: dict[str, Any] | None = None
+        self.headed = False
+        self.parts: dict[str, Said] = {}
+        """Of lines that come in parts: those that there are, by stream and container."""
+        self.above: Said | None = None
+        """What the first of two lines says, if the second has yet to come."""
+        self.entry: dict[str, str] = {}
+        """Of a journal's export the fields of the entry that has begun."""
 
 
 class LogLines:
@@ -101,6 +140,12 @@ class LogLines:
         self.numbers = 0
         """Columns of numbers behind the time."""
         self._second: Written | None = None
+        self.form, self.recognised = "", False
+        """What was learned, in words, and whether that is a log."""
+        self._carried = self._parted = self._paired = self._exported = self._doubled = False
+        self.requests = False
+        self._names: list[str] = []
+        self._forms = FORMS
         self._readers: dict[str, HeadReader] = {}
         """How heads are read, by the expression of their times."""
         self._joins = True
@@ -113,31 +158,69 @@ class LogLines:
         """Of files that are read once, from first to last line."""
 
     def learn(self, lines: Iterable[bytes]) -> str:
-        """Find out how times are written, by the first lines; what is found, in words."""
-        texts = [line.decode("utf-8", "replace") for line in lines]
-        given, texts = texts, [text for text in texts if not text.startswith("{")]
+        """Find out how lines are written, by the first ones; what is found, in words."""
+        given = [plain(line.decode("utf-8", "replace")) for line in lines]
+        self.form, self.recognised = "messages without times", False
+        named = next((text for text in given if text.startswith(_FIELDS)), None)
+        if named is not None:
+            self._names = named.split()[1:]
+            return self._found("columns, which #Fields: names")
+        if given and given[0].startswith(f"{_CURSOR}="):
+            self._exported = True
+            return self._found("entries of a journal's export")
+        carried = [lead for text in given if (lead := _carrier(text)) is not None]
+        if given and len(carried) >= MOSTLY * len(given) and self._pattern is None:
+            self._carried = True
+            self._parted = any("log" in lead and lead["rest"][-1:] == "\n" for lead in carried)
+            return self._found("those of containers, each behind a name or time")
+        records = [fields_of(text) for text in given]
+        texts = [text for text, record in zip(given, records, strict=True) if record is None]
+        objects = sum(text.startswith("{") for text in given) - sum(text.startswith("{") for text in texts)
+        pairs = len(given) - len(texts) - objects
+        self._paired = pairs > 0
+        known = sum(record is not None and of_a_log(record) for record in records)
+        self.recognised = 2 * known > len(given)
         if given and not texts:
-            return "its lines are objects: times, levels and messages are read from their fields"
+            kinds = " and ".join(["objects"] * (objects > 0) + ["logfmt"] * (pairs > 0))
+            self.form = kinds.replace("objects", "objects of JSON")
+            return f"its lines are {kinds}: times, levels and messages are read from their fields"
         trace = Trace()
         bare = [text for text in texts if trace.read(text) is None and not goes_on(text)]
-        ways = [self._way(bare), *self._behind(bare)]
-        way, found = max(ways, key=lambda each: len(each[1]) >= MOSTLY * len(bare), default=(None, []))
+        leveled = [match for text in bare if (match := _LEVELED.pattern.match(text)) is not None]
+        ways = [self._way(bare), *self._behind(bare), (_LEVELED, leveled)]
+        way, found = max(ways, key=lambda each: len(each[1]) >= MOSTLY * len(bare))
         if way is None or not found:
             return "no times are found at the beginning of its lines: each is a message"
         self.written = way
         self._readers.clear()
+        self._doubled = (
+            way.timed and len(found) + len(leveled) >= MOSTLY * len(bare) and 3 * len(leveled) > len(bare)
+        )
         rest = [(match.string, match.end()) for match in found]
         again = [text[_blank_end(text, at) :] for text, at in rest]
-        second = next(self._behind(again), None)
+        second = next(self._behind(again), None) if way.timed else None
         if second is not None:
             self._second = second[0]
             rest = [(match.string, match.end()) for match in second[1]]
+        self._forms = forms_of(rest)
         for columns in COLUMNS:
             if sum(columns.match(*each) is not None for each in rest) > MOSTLY * len(rest):
                 self._columns = columns
         numbers = [_numbers(*each) for each in rest]
         self.numbers = sorted(numbers)[int((1 - MOSTLY) * len(numbers))]
-        self._joins = len(found) >= MOSTLY * len(bare)
+        self._joins = len(found) >= MOSTLY * len(bare) and way.timed
+        heads = [head for text in texts if (head := self.heads(way).pattern.match(text)) is not None]
+        requests = sum(REQUEST.match(head.string, head.end()) is not None for head in heads)
+        self.requests = 2 * requests > len(heads)
+        behind = f"behind times as {way.name}" if way.timed else "behind their levels"
+        self.form = f"{'requests' if self.requests else 'messages'} {behind}"
+        known += len(texts) if self._joins else len(found)
+        self.recognised = self.recognised or self._doubled or known >= MOSTLY * len(given)
+        if self._doubled:
+            self._joins = True
+            return f"times are read as {way.name}; levels and messages stand on the lines behind them"
+        if not way.timed:
+            return "its lines begin with their levels, and have no times"
         if not self._joins:
             return f"times are read as {way.name}; a line without one is a message of its own"
         said = f"times are read as {way.name}; a line without one belongs to the line before it"
@@ -149,19 +232,16 @@ class LogLines:
             "(streamdp check shows some)"
         )
 
+    def _found(self, form: str) -> str:
+        """It is a log of such a form; in words."""
+        self.form, self.recognised = form, True
+        return f"its lines are {form}: times, levels and messages are read line by line"
+
     def _way(self, texts: Sequence[str]) -> tuple[Written | None, list[re.Match[str]]]:
         """The commonest way in which lines begin, and where it was found."""
-        found: dict[int, list[re.Match[str]]] = {}
-        for text in texts:
-            for number, way in enumerate(KNOWN):
-                match = way.pattern.match(text)
-                if match is not None:
-                    found.setdefault(number, []).append(match)
-                    break
-        for number in sorted(found, key=lambda n: (-len(found[n]), n)):
-            if KNOWN[number] is not EPOCH or _is_clock(found[number], len(texts)):
-                return KNOWN[number], found[number]
-        return None, []
+        ways = [(way, [found for text in texts if (found := way.pattern.match(text))]) for way in KNOWN]
+        ways = [each for each in ways if each[1] and (each[0] is not EPOCH or _is_clock(each[1], len(texts)))]
+        return max(ways, key=lambda each: len(each[1]), default=(None, []))
 
     def _behind(self, texts: Sequence[str]) -> Iterator[tuple[Written, list[re.Match[str]]]]:
         """Ways that nearly all lines have behind so many other columns."""
@@ -180,6 +260,8 @@ class LogLines:
         way = "" if written is None else written.pattern.pattern
         if way not in self._readers:
             form = None if written is None else HeadForm(written, self._second, self._columns, self.numbers)
+            if form is not None and written is self.written:
+                form = form._replace(forms=self._forms)
             self._readers[way] = head_reader(form)
         return self._readers[way]
 
@@ -189,7 +271,17 @@ class LogLines:
         With a pattern none is ordinary.
         """
         heads = _NO_HEADS if self._pattern is not None else self.heads(self.written)
-        return heads, self.written is not None, self._zone
+        return heads, self.timed, self._zone
+
+    @property
+    def timed(self) -> bool:
+        """Whether lines begin with times."""
+        return self.written is not None and self.written.timed
+
+    @property
+    def together(self) -> bool:
+        """Whether lines may be read side by side."""
+        return not (self._carried or self._names or self._paired or self._exported or self._doubled)
 
     def begins(self, data: bytes) -> bool:
         """Whether a line begins an event, and belongs to none before it."""
@@ -240,29 +332,54 @@ class LogLines:
         Of the lines of a stack trace one is the event of its exception. ``place`` says which file or
         partition the line is from. Raises RefusedError and UnicodeDecodeError.
         """
-        text = data.decode()
+        text = plain(data.decode())
         at = self._places.get(place)
         if at is None:
             at = self._places[place] = Place()
-        line: Line | None = None
-        if text.startswith("{") and text.rstrip().endswith("}"):
-            line = self.object_line(data, arrival)
-        if line is None:
-            if self._pattern is not None:
-                line = self._by_pattern(text, arrival)
-            elif self.written is None:
-                line = text, None, None
-            else:
-                head = self.head(text, self.written, arrival)
-                if head is not None:
-                    line = text[head.begins :], head.time, self.kept(head.level, head.component)
-        return self._followed(at, text, line)
+        if self._names and text.startswith("#"):
+            self._names = text.split()[1:] if text.startswith(_FIELDS) else self._names
+            return None
+        if self._exported:
+            return self._entry(at, text, arrival)
+        if self._carried:
+            outer, stream, more = self._unwrapped(text, arrival)
+            before = at.parts.pop(stream, None)
+            if before is not None:
+                outer = before._replace(message=before.message + outer.message)
+            if more and len(outer.message) < LONGEST:
+                at.parts[stream] = outer
+                return None
+            return self._of_container(at, outer, arrival)
+        said: Said | None = None
+        if self._names:
+            columns = dict(zip(self._names, text.split(), strict=False))
+            said = self._of_fields(columns, arrival, self._zone)
+        elif self._pattern is None or text.startswith("{"):
+            said = self._inside(text, arrival, self._zone, ())
+        if said is None and self._pattern is not None:
+            return self._followed(at, text, self._by_pattern(text, arrival))
+        if said is not None:
+            return self._followed(at, text, self._line(said))
+        if self.written is None:
+            return self._followed(at, text, (text, None, None))
+        said = self._headed(text, self.written, arrival, self._zone)
+        if self._doubled and said is not None:
+            at.above = said
+            return None
+        if self._doubled and at.above is not None:
+            said = self._headed(text, _LEVELED, arrival, self._zone)
+            if said is not None:
+                said = said._replace(time=at.above.time, component=at.above.message.partition(" ")[0])
+                at.above = None
+        return self._followed(at, text, None if said is None else self._line(said))
 
-    def _followed(self, at: Place, text: str, line: Line | None) -> Line | None:
+    def _line(self, said: Said) -> Line:
+        return said.message, said.time, self.kept(said.level, said.component)
+
+    def _followed(self, at: Place, text: str, line: Line | None, *, headed: bool = False) -> Line | None:
         """A line, or the exception whose trace it is of."""
-        told = (
-            at.trace.read(text, False) if line is None else at.trace.read(line[0], self.written is not None)
-        )
+        headed = headed or self.written is not None
+        told = at.trace.read(text, False) if line is None else at.trace.read(line[0], headed)
         if told is None and line is None and (self._joins or text[0].isspace()):
             told = at.trace.joined(text)
         if told is not None:
@@ -280,8 +397,16 @@ class LogLines:
             self.overdue.append(self._told(at, told))
 
     def end(self) -> None:
-        """Nothing follows for now: traces that have begun are over."""
+        """Nothing follows for now: traces that have begun are over, and lines of which parts came."""
         for at in self._places.values():
+            for outer in at.parts.values():
+                if (line := self._of_container(at, outer, outer.time or 0.0)) is not None:
+                    self.overdue.append(line)
+            at.parts.clear()
+            if at.entry:
+                with contextlib.suppress(RefusedError):
+                    self.overdue += filter(None, [self._entry(at, _CURSOR, 0.0)])
+                at.entry = {}
             if at.trace.framed:
                 self._end(at)
 
@@ -289,17 +414,6 @@ class LogLines:
         """An exception, as of the line before it."""
         self.exceptions += 1
         return text, at.time, at.kept
-
-    def head(self, text: str, written: Written, arrival: float, zone: str | None = None) -> Head | None:
-        """What is before the message; None where that is no time. ``zone`` is used where none was given."""
-        if written.pattern.match(text) is None:  # of a container's lines most ways of writing are none
-            return None
-        heads = self.heads(written)
-        found = heads.pattern.match(text)
-        time = None if found is None else moment_of(found.group(*heads.times), arrival, self._zone or zone)
-        if found is None or time is None:
-            return None
-        return Head(time, *heads.level_and_component(found.group(*heads.parts)), found.end())
 
     def _by_pattern(self, text: str, arrival: float) -> Line | None:
         assert self._pattern is not None
@@ -314,44 +428,118 @@ class LogLines:
                 raise RefusedError("bad_time", f"what stands for the time is none: {parts['time'][:40]!r}")
         return parts.get("message") or "", time, self.kept(parts.get("level"), parts.get("component"))
 
-    def object_line(self, data: bytes, arrival: float) -> Line | None:
-        """A line that is a JSON object: of journalctl, Docker, Kubernetes or a program's own."""
+    def _headed(self, text: str, written: Written, arrival: float, zone: str | None) -> Said | None:
+        """What a line says behind a head of its own; None where it has none."""
+        if written.pattern.match(text) is None:  # of a container's lines most ways of writing are none
+            return None
+        heads = self.heads(written)
+        found = heads.pattern.match(text)
+        if found is None:
+            return None
+        time = moment_of(found.group(*heads.times), arrival, self._zone or zone) if written.timed else None
+        if time is None and written.timed:
+            return None
+        message = text[found.end() :]
+        said = Said(message, time, *heads.level_and_component(found.group(*heads.parts)))
+        inner = self._inside(message, time or arrival, zone, ())
+        if inner is not None:
+            return inner.within(said)
+        return said._replace(message=requested(message) or message) if '"' in message else said
+
+    def _inside(
+        self, text: str, arrival: float, zone: str | None, ways: Sequence[Written] = INNER, depth: int = 0
+    ) -> Said | None:
+        """What a line says that is fields, or begins with a head of one of these ways; None for another."""
+        if depth < DEEPEST and (record := fields_of(text)) is not None:
+            return self._of_fields(record, arrival, zone, depth)
+        for way in ways:
+            said = self._headed(text, way, arrival, zone)
+            if said is not None and said.message and not said.message.isspace():
+                return said
+        return None
+
+    def _of_fields(self, record: Mapping[str, Any], arrival: float, zone: str | None, depth: int = 0) -> Said:
+        """What the fields of a line say. Raises RefusedError."""
+        written, at, level, component = told_by(record)
+        message, time = plain(text_value(written, "message")), self._seconds(at, arrival)
+        said = Said(message, time, level, component)
+        near, zone = (arrival, zone) if time is None else (time, "UTC")
         try:
-            record = msgspec.json.decode(data)
-        except (msgspec.DecodeError, RecursionError):
-            try:
-                record = plain_fields(data)
-            except (RefusedError, UnicodeDecodeError):
-                return None
-        return self.of_object(record, arrival) if isinstance(record, dict) else None
+            inner = self._inside(message, near, zone, INNER, depth + 1)
+        except RefusedError:
+            inner = None
+        if inner is not None and inner.level is not None and "PRIORITY" in record:  # a journal's own guess
+            said = said._replace(level=inner.level)
+        return said if inner is None else inner.within(said)
 
     def of_object(self, record: dict[str, Any], arrival: float) -> Line:
         """What the object of a line says. Raises RefusedError."""
-        name = next((name for name in _MESSAGES if record.get(name) is not None), None)
-        if name is None:
-            raise RefusedError("missing_field", f"none of {', '.join(_MESSAGES)} holds its message")
-        message = record[name]
-        if isinstance(message, list):  # journalctl: bytes that are no text
-            message = bytes(b for b in message if isinstance(b, int) and 0 <= b < 256).decode(
-                "utf-8", "replace"
-            )
-        text = _with_exception(text_value(message, name).rstrip("\n"), record)
-        time = _time_of(record, arrival, self._zone)
-        level, component = _first(record, _LEVELS), _first(record, _COMPONENTS)
-        for way in KNOWN[:-1]:  # the program's own head, behind that of what ran it
-            inner = self.head(text, way, arrival, None if time is None else "UTC")
-            if inner is not None and not text[inner.begins :].isspace() and inner.begins < len(text):
-                text = text[inner.begins :]
-                time = inner.time if time is None else time
-                level, component = level or inner.level, component or inner.component
+        return self._line(self._of_fields(record, arrival, self._zone))
+
+    def _unwrapped(self, text: str, arrival: float) -> tuple[Said, str, bool]:
+        """The line of a container, its time and name; of which stream, and whether more of it is to come."""
+        said, stream, more = Said(text, None), "", False
+        for _ in range(DEEPEST):
+            if (found := _carrier(said.message)) is None:
                 break
-        return text_value(text, name), time, self.kept(level, component)
+            written, component = found.get("time"), found.get("component") or said.component
+            time = said.time if written is None else _time_in(written, KNOWN, arrival, self._zone)
+            rest, stream = found["rest"], f"{found.get('stream', stream)} {component}"
+            more = found.get("part") == "P" or ("log" in found and self._parted and rest[-1:] != "\n")
+            said = Said(plain(rest.rstrip("\r\n")), time, None, component)
+        return said, stream, more
+
+    def _entry(self, at: Place, text: str, arrival: float) -> Line | None:
+        """The entry of a journal that ends where the next begins."""
+        name, _, value = text.partition("=")
+        entry = at.entry
+        if name != _CURSOR:
+            entry[name] = value
+            return None
+        at.entry = {name: value}
+        return self._line(self._of_fields(entry, arrival, self._zone)) if entry else None
+
+    def _of_container(self, at: Place, outer: Said, arrival: float) -> Line | None:
+        """What the whole line of a container says."""
+        if not outer.message or outer.message.isspace():
+            return None
+        inner = self._inside(outer.message, outer.time or arrival, "UTC" if outer.time else self._zone)
+        if inner is None and at.headed and outer.message[:1].isspace():
+            return self._followed(at, outer.message, None)
+        at.headed = inner is not None
+        said = outer if inner is None else inner._replace(component=inner.component or outer.component)
+        time = said.time if outer.time is None else outer.time
+        return self._followed(at, said.message, self._line(said._replace(time=time)), headed=True)
+
+    def _seconds(self, written: object, arrival: float) -> float | None:
+        """The time in a field."""
+        if isinstance(written, str) and _NUMBER.fullmatch(written) is None:
+            return _time_in(written, KNOWN, arrival, self._zone)
+        known = isinstance(written, str | int | float) and not isinstance(written, bool)
+        return in_seconds(float(written)) if known and abs(float(written)) < 1e19 else None  # type: ignore[arg-type]
 
     def kept(self, level: str | None, component: str | None) -> dict[str, Any] | None:
         """Level and component, as far as they are kept; None where nothing is."""
         held = {"level": level, "component": component}
         found = {name: kept_value(held[name], name) for name in self._keep if held.get(name) is not None}
         return found or None
+
+
+def plain(text: str) -> str:
+    """A line without colours and other signs that are not seen."""
+    return _UNSEEN.sub("", text) if _UNSEEN.search(text) else text
+
+
+def _carrier(text: str) -> dict[str, Any] | None:
+    """What stands before the line of a container, and the ``rest``; None where nothing does."""
+    if text.startswith("{"):
+        record = object_of(text.encode())
+        named = record if record is not None and {"log", "stream"} <= record.keys() else {}
+        return {**named, "rest": named["log"]} if isinstance(named.get("log"), str) else None
+    for carrier in CARRIERS:
+        if (found := carrier.match(text)) is not None:
+            return {**found.groupdict(), "rest": text[found.end() :]}
+    return None
 
 
 def _blank_end(text: str, at: int) -> int:
@@ -376,20 +564,6 @@ def _is_clock(found: Sequence[re.Match[str]], lines: int) -> bool:
     return len(times) >= MOSTLY * lines and rising >= MOSTLY * (len(times) - 1)
 
 
-def _with_exception(message: str, record: dict[str, Any]) -> str:
-    """A message, and the exception whose trace is in its further lines or in a field of its own."""
-    first, _, further = message.partition("\n")
-    if not further:
-        further = next((each for name in _TRACES if isinstance(each := record.get(name), str)), "")
-    if not further:
-        return message
-    trace = Trace()
-    trace.passes(first)
-    told = [trace.read(line) or trace.joined(line) for line in further.split("\n") if line]
-    found = next(filter(None, [*told, trace.end()]), None)
-    return message if found is None else f"{first} {found}"
-
-
 def _own_pattern(pattern: str) -> re.Pattern[str]:
     try:
         made = re.compile(pattern)
@@ -400,19 +574,6 @@ def _own_pattern(pattern: str) -> re.Pattern[str]:
     return made
 
 
-def _time_of(record: dict[str, Any], arrival: float, zone: str | None) -> float | None:
-    micros = record.get("__REALTIME_TIMESTAMP")
-    if isinstance(micros, str) and micros.isdigit():
-        return int(micros) / 1e6
-    for name in _TIMES:
-        value = record.get(name)
-        if isinstance(value, int | float) and not isinstance(value, bool):
-            return in_seconds(float(value))
-        if isinstance(value, str):
-            return _time_in(value, KNOWN, arrival, zone)
-    return None
-
-
 def _time_in(text: str, ways: Iterable[Written], arrival: float, zone: str | None) -> float | None:
     """The time with which a text begins; a word that follows is the name of its zone."""
     found = next((match for way in ways if (match := way.pattern.match(text)) is not None), None)
@@ -420,8 +581,3 @@ def _time_in(text: str, ways: Iterable[Written], arrival: float, zone: str | Non
         return None
     time, rest = moment(found, arrival, zone), text[found.end() :].strip()
     return in_utc(time, rest, zone) if time is not None and rest[:1].isalpha() else time
-
-
-def _first(record: Mapping[str, Any], names: Iterable[str]) -> str | None:
-    value = next((record[name] for name in names if record.get(name) is not None), None)
-    return None if value is None else str(value)

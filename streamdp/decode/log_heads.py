@@ -1,4 +1,4 @@
-"""What stands before the message of a log's lines, as one regular expression for a log.
+"""What stands before the message of a log's lines: one table of forms, and one regular expression for a log.
 
 Behind the time no part of it can fail, and no part can match in two ways: it takes time in proportion to what
 it reads, whatever a line holds.
@@ -7,58 +7,129 @@ it reads, whatever a line holds.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from streamdp.decode.log_times import PARTS, Written
 from streamdp.decode.log_traces import BEGINS
 
-LEVEL = r"TRACE|DEBUG|INFO|NOTICE|WARN(?:ING)?|ERROR|SEVERE|CRIT(?:ICAL)?|ALERT|EMERG|FATAL|VERBOSE|PANIC"
+LEVEL = (
+    r"TRACE|DEBUG\d?|INFO|NOTICE|WARN(?:ING)?|ERROR|SEVERE|CRIT(?:ICAL)?|ALERT|EMERG|FATAL|VERBOSE|PANIC"
+    r"|SUCCESS|CONFIG|FINE(?:R|ST)?|VRB|DBG|INF|WRN|ERR|FTL"
+)
 _BRACKETS = r"\[(?!client\b)[^\[\]]*+(?:\[[^\]]*+\][^\[\]]*+)*+\]"
 _ONE_WORD = r"\[(?:[^\sa-z\[\]]|\[[^\sa-z\]]*+\])*+\]\s"
+_NAME = r"[A-Za-z_][\w.$/@*#-]*+(?:::[\w.$/@*#-]++)*+"
 _HEAD = rf"""(?x:[\])>]?[\s,|-]*+
     (?:(?:[^\sa-z]++\s++|(?!{_ONE_WORD}){_BRACKETS}\s++){{0,8}}?
        [\[<]?(?P<level>{LEVEL}|(?i:info|error|warn(?:ing)?|notice|debug)(?=[\]\s])|[VDIWEF](?=[ /]))[\]>]?
        (?=[\s:,|-])[\s:,|-]*+)?
-    (?:(?P<logger>[A-Za-z_][\w$-]*+(?:\.[\w$-]++)++)\s++(?=\[))?
+    (?:(?P<component>[A-Za-z_][\w$-]*+(?:\.[\w$-]++)++)\s++(?=\[))?
     (?:{_BRACKETS}(?P<dash>\s++-\s++)?[\s:]*+)?
-    (?(dash)|(?:(?P<component>[A-Za-z_][\w.$/@*\#-]*+)(?:\(\s*+\d++\))?:\s++)?))"""
+    (?(dash)|(?:(?P<component>{_NAME.replace("#", chr(92) + "#")})(?:\(\s*+\d++\))?:\s++)?))"""
 """What may be between the time and the message: numbers, a level, a thread in brackets, a component."""
 
-_SYSLOG = r"\s+\S+\s+(?P<program>[^\s\[:]++(?:\s\S+?)??)(?:\[\d+\])?:\s+"
-_HOST = rf"\s+(?!(?:{LEVEL})\b)[\w.-]+\s+(?P<service>[\w./-]+)(?:\[\d+\])?:\s+"
-_DASHED = rf"\]?\s+(?!(?:{LEVEL})\b)(?P<name>(?=[\w.$/-]*[A-Za-z])[\w.$/-]++)(?: \*?\d+)?\s+-\s+"
-_PIPES = r"\|(?P<step>[^|\s]+)\|(?:[^|\s]*\|)?"
-_GLOG = r"\s+\d+\s+(?P<file>[\w./-]+):\d+\]\s+"
-_CRI = r"\s(?:stdout|stderr)\s[FP]\s"
+_THREAD = r"\[[^\[\]]*+\]\s*+"
+_SYSLOG = r"\s+\S+\s+(?P<component>[^\s\[:]++(?:\s\S+?)??)(?:\[\d+\])?:\s+"
+_CODE = r"go|py|rs|[jt]sx?|cc?|cpp|h|rb|java|kt|cs|php"
+
+_PACKAGED = r"\w[\w$]*+(?:\.[\w$]++)++"
+
+FORMS: tuple[str, ...] = (
+    r"\|(?P<component>[^|\s]+)\|(?:[^|\s]*\|)?",
+    rf"\s+(?P<level>{LEVEL})\s+\d+\s+---\s+(?:{_THREAD}){{1,3}}(?P<component>\S+)\s+:\s+",  # Spring Boot
+    rf"\s+\|\s+(?P<level>{LEVEL})\s*\|\s+(?P<component>[^\s:|]++)(?::[^\s:]+)*+\s+-\s+",  # loguru
+    rf"(?:\s+-\s+\d+)?\s+-\s+(?P<component>[^\s-]\S*)\s+-\s+(?P<level>{LEVEL})\s+-\s+",  # Python
+    rf"\s+{_THREAD}(?P<level>{LEVEL})\s+(?P<component>\S+)\s+(?:\([^()]*+\)\s+)?-\s+",  # logback, log4j
+    rf"\s+(?P<level>{LEVEL})\s+{_THREAD}(?P<component>[\w.$]+)\s+(?:\([^()]*+\)\s+)?-\s+",
+    rf"\s+(?P<level>{LEVEL})\s+(?P<component>{_PACKAGED}|\w[\w$]*+(?=:\d))(?::\d+)?\s+(?:\([^()]*+\)\s+)?-\s+",
+    rf"\s+(?P<level>{LEVEL})\s+{_THREAD}(?P<component>(?:[a-z]\w*+\.){{2,9}}+[\w$.]++)\s+",  # Tomcat
+    r"\s*+\[\d+(?:-\d+)?\]:?\s+(?:\S+\s+){0,2}?"  # PostgreSQL
+    r"(?P<level>LOG|DETAIL|HINT|STATEMENT|CONTEXT|QUERY|LOCATION|ERROR|FATAL|PANIC|WARNING|NOTICE|INFO|DEBUG\d?):\s+",
+    r"\s+\[(?P<level>[a-z]+)\]\s+\d+#\d+:\s+(?:\*\d+\s+)?",  # nginx
+    r"\]\s+\[(?P<component>[\w-]*+):(?P<level>[a-z]+\d?)\]\s+\[pid[^\]]*+\]\s+",  # Apache 2.4
+    rf"\]?\[(?P<level>{LEVEL})\s*\]\[(?P<component>[^\]\s]+)\s*\]\s+",  # Elasticsearch
+    r"\]\[\d+\]\[(?P<level>[a-z]+)\]\[(?P<component>[\w-]+)\]\s+(?:\[\S+\]\s+)?",  # Envoy
+    rf"\s+#\d+\]\s+(?P<level>{LEVEL})\s+--\s+(?P<component>[^\s:]*+):\s+",  # Ruby
+    rf"\s+(?P<level>{LEVEL})\s+(?P<component>[\w:]+)\]\s+",  # Rust's env_logger
+    rf"\]?\s+(?P<level>{LEVEL})\s+\((?:(?P<component>[\w.-]+)/)?\d+\):\s+",  # pino-pretty
+    rf"\]?\s+(?P<component>[\w-]+)\.(?P<level>{LEVEL}):\s+",  # Monolog
+    rf"\]?\s+\{{(?P<component>[^{{}}:]+):\d+\}}\s+(?P<level>{LEVEL})\s+-\s+",  # Airflow
+    rf":\s+(?P<level>{LEVEL})/(?P<component>[\w-]+)\]\s+",  # Celery
+    rf"\s+\[(?P<component>{_PACKAGED})\]\s+(?P<level>{LEVEL}):\s+",  # Scrapy
+    r"\t(?P<level>[A-Za-z]+)\t(?:(?P<component>[\w.-]+)\t)?[\w./@-]+\.go:\d+\t",  # zap on a terminal
+    r"\s+\d+\s+\[(?P<level>Note|Warning|Error|ERROR|System)\]\s+"  # MySQL
+    r"(?:\[MY-\d+\]\s+\[(?P<component>\w+)\]\s+)?",
+    rf"\s+(?P<component>[\w./-]+\.(?:{_CODE})):\d+:\s+",  # Go's log
+    r"\]?\s+PHP (?P<level>[A-Z][a-z]+)(?: error)?:\s+",
+    r"\s+(?P<component>[\w-]+\[[a-z][\w.]*\]):\s+",  # Heroku
+    r"\s*+##\[(?P<level>error|warning|notice|debug)\]",  # GitHub's actions
+    rf"(?P<level>{LEVEL}):(?P<component>[\w.]+):",  # Python without a format
+    r"(?P<level>INFO|WARN|ERRO|DEBU|FATA)\[\d+\]\s+",  # logrus on a terminal
+)
+"""How heads look behind the time, the first that fits a line before others. Each needs a sign of its own, so
+it can be tried on any line."""
+
+COLUMNS = tuple(
+    re.compile(form, re.ASCII)
+    for form in (
+        rf"\s+(?!(?:{LEVEL})\b)[\w.-]+\s+(?P<component>[\w./-]+)(?:\[\d+\])?:\s+",
+        rf"\]?\s+(?!(?:{LEVEL})\b)(?P<component>(?=[\w.$/-]*[A-Za-z])[\w.$/-]++)(?: \*?\d+)?\s+-\s+",
+        rf"[\s-]+(?P<level>{LEVEL})[\s-]+(?!(?:{LEVEL})\b)(?P<component>[A-Za-z_][\w.$]*+)\s+-\s+",
+    )
+)
+"""What may be no head, unless nearly all lines of a log have it: host and program, a logger before a dash."""
+
+OF_TIMES = {
+    "l": r"\s+\d+\s+(?P<component>[\w./-]+):\d+\]\s+",
+    "version": r"\s+\S+\s+(?:-|(?P<component>\S+))\s+\S+\s+\S+\s+"
+    r'(?:-|(?:\[[^"\]]*+(?:"(?:[^"\\]|\\.)*+"[^"\]]*+)*+\])++)(?:\s|\Z)\ufeff?',
+    "role": r"\s+(?P<level>[.*#-])\s+",
+}
+"""Heads by a group of their times that is there: glog, syslog of RFC 5424, Redis."""
+
+PAIRED = "time|ts|t|level|lvl|msg|at|method"
+"""With what lines of logfmt begin, or have soon."""
+
 NEVER = "(?!)"
 
 NUMBER = re.compile(r"\s+\d+(?=\s+\S)", re.ASCII)
 """A column of numbers behind the time."""
 
-COLUMNS = (re.compile(_HOST, re.ASCII), re.compile(_DASHED, re.ASCII))
-"""What nearly all lines of a log may have behind the time: host and program, or a logger before a dash."""
+_NAMES = {
+    "T": "TRACE", "V": "VERBOSE", "D": "DEBUG", "I": "INFO", "W": "WARN", "E": "ERROR", "F": "FATAL",
+    ".": "DEBUG", "-": "VERBOSE", "*": "NOTICE", "#": "WARNING", "0": "EMERG", "1": "ALERT", "2": "CRIT",
+    "3": "ERROR", "4": "WARNING", "5": "NOTICE", "6": "INFO", "7": "DEBUG", "D1": "DEBUG", "D2": "DEBUG",
+    "D3": "DEBUG", "D4": "DEBUG", "D5": "DEBUG", "10": "TRACE", "20": "DEBUG", "30": "INFO", "40": "WARN",
+    "50": "ERROR", "60": "FATAL", "VRB": "VERBOSE", "DBG": "DEBUG", "INF": "INFO", "WRN": "WARN",
+    "ERR": "ERROR", "FTL": "FATAL",
+}  # fmt: skip
 
-_COMPONENTS = ("file", "program", "service", "name", "step", "component", "logger")
-LEVELS = ("level", "l")
+
+def level_name(written: str) -> str:
+    """The name of a level that is written by a letter, a sign or a number; another one as it is."""
+    return _NAMES.get(written, written)
 
 
 class HeadForm(NamedTuple):
     """What the lines of a log have before their messages.
 
-    ``columns`` is one of ``COLUMNS``, ``numbers`` how many numbers there may be behind the time.
+    ``columns`` is one of ``COLUMNS``, ``numbers`` how many numbers there may be behind the time, ``forms``
+    those of ``FORMS`` that are tried.
     """
 
     time: Written
     second: Written | None = None
     columns: re.Pattern[str] | None = None
     numbers: int = 0
+    forms: tuple[str, ...] = FORMS
 
 
 class HeadReader(NamedTuple):
     """The expression of a form, and what its groups are for.
 
-    ``odd`` is the last to match where the message is empty, or begins as a line of a stack trace may. It
-    matches nothing that can be seen, and so stands for the ``times`` that the form has not.
+    ``odd`` is the last to match where the message is empty, or begins as a line of a stack trace, an object
+    or pairs may. It matches nothing that can be seen, and so stands for the ``times`` that the form has not.
     """
 
     pattern: re.Pattern[str]
@@ -75,17 +146,21 @@ class HeadReader(NamedTuple):
     def level_and_component(self, parts: tuple[str | None, ...]) -> tuple[str | None, str | None]:
         """Those that ``parts`` have matched: of each the first."""
         levels, components = parts[: len(self.levels)], parts[len(self.levels) :]
-        return next(filter(None, levels), None), next(filter(None, components), None)
+        level = next(filter(None, levels), None)
+        if level is not None:
+            level = level_name(str(int(level) % 8) if level.isdigit() else level)
+        return level, next(filter(None, components), None)
 
 
 def head_reader(form: HeadForm | None) -> HeadReader:
     """How heads of a form are read; None: lines have none."""
     head = "" if form is None else _head(form)
-    pattern = re.compile(rf"{head}(?:(?=(?u:{BEGINS.pattern})|\Z)(?P<odd>))?", re.ASCII)
+    pattern = re.compile(rf"{head}(?:(?=(?u:{BEGINS.pattern}|\{{|(?:{PAIRED})=)|\Z)(?P<odd>))?", re.ASCII)
     groups = pattern.groupindex
     times = tuple(groups.get(name, groups["odd"]) for name in PARTS)
     levels, components = (
-        tuple(groups[name] for name in names if name in groups) for names in (LEVELS, _COMPONENTS)
+        tuple(number for name, number in groups.items() if re.fullmatch(named, name))
+        for named in (r"level\d+|l|pri", r"component\d+")
     )
     return HeadReader(pattern, times, levels, components, groups["odd"])
 
@@ -100,6 +175,21 @@ def _head(form: HeadForm) -> str:
         again = rf"(?P<again>(?u:\s*+){nameless})?"
         if second.syslog != time.syslog:
             hosts = f"(?(again){_SYSLOG if second.syslog else columns}|{hosts})"
-    glog = _GLOG if "l" in time.pattern.groupindex else NEVER
     numbers = f"(?:{NUMBER.pattern}){{0,{form.numbers}}}"
-    return f"{time.pattern.pattern}{again}(?:{_CRI}|{glog}|{hosts}|{_PIPES}|{numbers}{_HEAD})"
+    of_time = [
+        f"(?({name}){own}|{NEVER})" for name, own in OF_TIMES.items() if name in time.pattern.groupindex
+    ]
+    forms = "|".join([*of_time, *form.forms, hosts, f"{numbers}{_HEAD}"])
+    return f"{time.pattern.pattern}{again}(?:{_numbered(forms)})"
+
+
+def forms_of(rest: Sequence[tuple[str, int]]) -> tuple[str, ...]:
+    """The forms that some lines have from a place on."""
+    tried = [(form, re.compile(form, re.ASCII).match) for form in FORMS]
+    return tuple(form for form, match in tried if any(match(*each) for each in rest))
+
+
+def _numbered(forms: str) -> str:
+    """The forms with a group of its own for each level and component."""
+    parts = re.split(r"(?<=\(\?P<level)(?=>)|(?<=\(\?P<component)(?=>)", forms)
+    return "".join(f"{part}{n}" for n, part in enumerate(parts[:-1])) + parts[-1]

@@ -7,7 +7,8 @@ from typing import Any
 
 from streamdp.decode.decoder import Decoder
 from streamdp.decode.fields import Parts, RefusedError
-from streamdp.decode.log import LogLines
+from streamdp.decode.log import LogLines, plain
+from streamdp.decode.log_fields import requested
 from streamdp.decode.log_times import moment_of
 from streamdp.decode.log_traces import NEAR
 from streamdp.decode.texts import columns_of, places_of
@@ -39,7 +40,7 @@ class LogReader:
     def read(self, found: Sequence[Raw], *, together: bool) -> Columns:
         """The records that lines hold, and what is refused; ``together`` lets them be side by side."""
         raws = RawBatch.of(found) if together and not isinstance(found, RawBatch) else found
-        if together and isinstance(raws, RawBatch) and len(raws):
+        if together and self._log.together and isinstance(raws, RawBatch) and len(raws):
             places = _partitions(raws)
             if len(places) == 1:
                 return self._together(raws, places.pop())
@@ -68,13 +69,15 @@ class LogReader:
         kept = dict[tuple[str | None, ...], dict[str, Any] | None]()
         reader, timed, zone = log.reading()
         match, odd, written = reader.pattern.match, reader.odd, reader.times
-        parts = reader.parts if timed and not _PARTS.isdisjoint(self._keep) else ()
+        parts = reader.parts if not _PARTS.isdisjoint(self._keep) else ()
         arrivals, first, until = self._arrivals(raws), 0, log.room(place)
         for i, line in enumerate(self._readable(raws)):
             head = time = fields = None
             if i < until and line[:1] != b"{":
                 try:
                     text = line.decode()
+                    if "\x1b" in text:
+                        text = plain(text)
                     head = match(text)
                     if head is None or head.lastindex == odd:
                         head = None
@@ -92,7 +95,10 @@ class LogReader:
                 if key not in kept:
                     kept[key] = log.kept(*reader.level_and_component(key))
                 fields = kept[key]
-            found.append((i, (text[head.end() :], time, None, fields)))
+            message = text[head.end() :]
+            if log.requests and '"' in message:
+                message = requested(message) or message
+            found.append((i, (message, time, None, fields)))
         self._pass_over(found, len(raws) - first, place)
         return columns_of(found, raws, self._keep)
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import calendar
+import itertools
+import math
 import re
 from collections.abc import Iterable
 from datetime import UTC, datetime
@@ -13,7 +15,7 @@ from streamdp.decode.fields import LATEST, in_utc
 from streamdp.decode.zones import ZONE
 
 MONTHS = {name: number for number, name in enumerate(calendar.month_abbr) if name}
-AHEAD = 86_400.0
+DAY = AHEAD = 86_400.0
 """Seconds that a time without a year may lie beyond its arrival; else it is of the year before."""
 
 LEAPS = 9
@@ -62,7 +64,12 @@ class Written(NamedTuple):
     @property
     def has_year(self) -> bool:
         """Whether a time says its year."""
-        return bool(self.pattern.groupindex.keys() & {"Y", "y", "s"})
+        return not self.timed or bool(self.pattern.groupindex.keys() & {"Y", "y", "s"})
+
+    @property
+    def timed(self) -> bool:
+        """Whether it is a way of writing times, and not of what is instead of one."""
+        return not self.pattern.groupindex.keys().isdisjoint(PARTS)
 
     def behind(self, columns: int) -> Written:
         """The same way behind so many other columns."""
@@ -75,28 +82,51 @@ def _written(name: str, pattern: str, lead: str = r"[\[<(]?", *, syslog: bool = 
 
 
 EPOCH = _written("seconds since 1970", r"(?P<s>\d{10}(?:\.\d+)?|\d{13}|\d{16})(?!\S)", r"(?:\S+ )?[\[(]?")
+_HALF_DAY = r"(?:\s?(?P<p>[AaPp]\.?[Mm]\b\.?))?"
+_THEN = rf",?\s(?P<H>\d?\d):(?P<M>\d\d)(?::(?P<S>\d\d))?{_PARTS}{_HALF_DAY}{_ZONE}"
+_YEAR_LAST = rf"(?P<Y>\d{{4}}){_THEN}"
+_DAY, _MONTH_NUMBER = r"(?P<d>0?[1-9]|[12]\d|3[01])", r"(?P<m>0?[1-9]|1[0-2])"
 KNOWN = (
-    _written("ISO 8601", rf"{_DATE}[T _]{_CLOCK}{_PARTS}{_ZONE}", r"(?:\S+ )?[\[<(]?"),
+    _written(
+        "ISO 8601",
+        rf"{_DATE}(?:[T _]|, ){_CLOCK}{_PARTS}{_HALF_DAY}{_ZONE}",
+        r"(?:<(?P<pri>\d{1,3})>(?P<version>\d )?|\S+ )?[\[<(]?",
+    ),
     _written("ISO 8601 with slashes", rf"(?P<Y>\d{{4}})/(?P<m>\d\d)/(?P<d>\d\d) {_CLOCK}{_PARTS}{_ZONE}"),
-    _written("syslog", rf"{_MONTH} (?P<d>[ \d]?\d) {_CLOCK}{_PARTS}{_ZONE}", r"(?:<\d+>)?", syslog=True),
+    _written(
+        "syslog",
+        rf"{_MONTH} (?P<d>[ \d]?\d) {_CLOCK}{_PARTS}{_ZONE}",
+        r"(?:<(?P<pri>\d{1,3})>)?",
+        syslog=True,
+    ),
     _written(
         "Apache error log", rf"{_DAY_NAME} {_MONTH} (?P<d>[ \d]\d) {_CLOCK}{_PARTS}{_ZONE} (?P<Y>\d{{4}})"
     ),
-    _written("PHP error log", rf"(?P<d>\d\d)-{_MONTH}-(?P<Y>\d{{4}}) {_CLOCK}{_PARTS}{_ZONE}"),
+    _written(
+        "day, month's name, year",
+        rf"(?P<d>\d\d?)[ /-]{_MONTH}[ /-](?P<Y>\d{{4}}) {_CLOCK}{_PARTS}{_ZONE}",
+        rf"(?:\d+:(?P<role>[A-Z]) |\[?{_DAY_NAME}, )?\[?",
+    ),
     _written(
         "Apache access log",
         rf"(?P<d>\d\d)/{_MONTH}/(?P<Y>\d{{4}}):{_CLOCK} (?P<z>[+-]\d{{4}})",
-        r"(?:\S+ ){0,4}\[",
+        r"(?:(?:\S+ ){0,4}\[)?",
     ),
+    _written("glog with years", rf"(?P<l>[IWEFDV])(?P<Y>\d{{4}})(?P<m>\d\d)(?P<d>\d\d) {_CLOCK}{_PARTS}", ""),
     _written("glog", rf"(?P<l>[IWEFDV])(?P<m>\d\d)(?P<d>\d\d) {_CLOCK}{_PARTS}", ""),
     _written("logcat", rf"(?P<m>\d\d)-(?P<d>\d\d) {_CLOCK}{_PARTS}{_ZONE}"),
+    _written("day.month.year", rf"{_DAY}\.{_MONTH_NUMBER}\.(?:(?P<Y>\d{{4}})|(?P<y>\d\d)){_THEN}"),
     _written("month.day", rf"(?P<m>\d\d)\.(?P<d>\d\d) {_CLOCK}{_PARTS}{_ZONE}"),
+    _written("month/day/year", rf"{_MONTH_NUMBER}[/-]{_DAY}[/-]{_YEAR_LAST}"),
+    _written("day/month/year", rf"{_DAY}[/-]{_MONTH_NUMBER}[/-]{_YEAR_LAST}"),
+    _written("month's name, day, year", rf"{_MONTH} (?P<d>\d\d?), {_YEAR_LAST}"),
     _written("yy/mm/dd", rf"(?P<y>\d\d)/(?P<m>\d\d)/(?P<d>\d\d) {_CLOCK}{_PARTS}{_ZONE}"),
     _written("yymmdd hhmmss", r"(?P<y>\d\d)(?P<m>\d\d)(?P<d>\d\d) (?P<H>\d\d)(?P<M>\d\d)(?P<S>\d\d)(?!\S)"),
     _written(
         "yyyymmdd-h:m:s:ms",
         r"(?P<Y>\d{4})(?P<m>\d\d)(?P<d>\d\d)-(?P<H>\d{1,2}):(?P<M>\d{1,2}):(?P<S>\d{1,2}):(?P<ms>\d{1,3})",
     ),
+    _written("time of day", rf"{_CLOCK}{_PARTS}(?=[\s\]|])"),
     EPOCH,
 )
 """Ways of writing times, the first that fits a line before others."""
@@ -136,7 +166,7 @@ def _midnight(year: int | str, month: str, day: str) -> float | None:
         return None
 
 
-PARTS = (*"YybmdHMSf", "ms", "z", "s")
+PARTS = (*"YybmdHMSf", "ms", "z", "s", "p")
 """The groups of what is written of a time."""
 
 
@@ -151,13 +181,18 @@ def moment(found: re.Match[str], arrival: float, zone: str | None = None) -> flo
 
 def moment_of(parts: tuple[str | None, ...], arrival: float, zone: str | None = None) -> float | None:
     """The same of what the groups ``PARTS`` have matched, if anything."""
-    year, short, name, month, day, hour, minute, second, fraction, millis, named, since = parts
+    year, short, name, month, day, hour, minute, second, fraction, millis, named, since, half = parts
     if since:
         number = float(since)
         number = number if number < 1e11 else number / 1e3 if number < 1e14 else number / 1e6
         return number if number < LATEST else None
+    if half:
+        hour = str(int(hour or 0) % 12 + (12 if half[0] in "Pp" else 0))
     clock = int(hour or 0) * 3600 + int(minute or 0) * 60 + int(second or 0)
     within = float("0." + fraction) if fraction else int(millis or 0) / 1e3
+    if not day:  # that which ends nearest to the arrival
+        nearest = math.ceil((arrival - clock) / DAY - 0.5) * DAY
+        return in_utc(nearest + clock + within, named, zone)
     written = year or (short and f"20{short}")
     for meant in (written,) if written else _years(arrival):
         midnight = _midnight(meant, name or month or "1", day or "1")
@@ -193,6 +228,11 @@ def years_of(dates: Iterable[tuple[int, re.Match[str]]], written: float) -> Year
     Dates that fall by half a year are of the next year. Of the years that are not after the file's own, the
     newest are meant in which each 29 February is a day.
     """
+    dates = iter(dates)
+    first = list(itertools.islice(dates, 1))
+    dates = itertools.chain(first, dates)
+    if first and "d" not in first[0][1].re.groupindex:
+        return _days_of(dates, written)
     begins, leaps, year, before, last = [(0, 0)], set[int](), 0, _LEAP_DAY, None
     for line, found in dates:
         time = moment(found, _end_of(2000), "UTC")
@@ -213,6 +253,19 @@ def years_of(dates: Iterable[tuple[int, re.Match[str]]], written: float) -> Year
     leap = [base for base in fits if all(calendar.isleap(base - year + own) for own in leaps)]
     base = next(iter(leap or fits), newest)
     return [(line, _end_of(base - year + own)) for line, own in begins]
+
+
+def _days_of(dates: Iterable[tuple[int, re.Match[str]]], written: float) -> Years:
+    """The days of a file by its times of day: one that falls by half a day is of the next."""
+    begins, day, before = [(0, 0)], 0, DAY / 2
+    for line, found in dates:
+        clock = moment(found, DAY / 2, "UTC") or 0.0
+        if fallen := round((before - clock) / DAY):
+            day += fallen
+            begins.append((line, day))
+        before = clock
+    newest = math.ceil((written - before) / DAY - 0.5) * DAY + DAY / 2
+    return [(line, newest + (own - day) * DAY) for line, own in begins]
 
 
 def _end_of(year: int) -> float:

@@ -452,7 +452,7 @@ class Reader:
         """Learn how times are written from the beginning of a file, else from what comes, and report it."""
         self._new_log = None
         said = log.learn(raw.data for raw in self._beginning() or found)
-        self._doubted = "doubtful" in said
+        self._doubted = "doubtful" in said or not log.timed
         self._say(said)
 
     def _beginning(self) -> Sequence[Raw]:

@@ -12,13 +12,14 @@ from typing import Any, Literal
 import msgspec
 from streamdp_connectors.files.parquet import ParquetSource
 from streamdp_connectors.files.source import FileSource, Written, is_preamble
+from streamdp_connectors.inputs import first_of_input
 from streamdp_connectors.journal.segments import is_journal
 from streamdp_connectors.protocol import SourceError
 
 from streamdp.decode.columns import DELIMITERS, TRUTH, parse_row
 from streamdp.decode.dates import AmbiguousError
 from streamdp.decode.fields import RefusedError, is_time
-from streamdp.decode.log import JOURNALS, LogLines, of_a_log
+from streamdp.decode.log import LogLines
 from streamdp.decode.objects import plain_fields
 from streamdp.decode.roles import has_commas, id_column, is_number, text_column, time_column, vector_column
 from streamdp.errors import ConfigError, Exit
@@ -35,7 +36,7 @@ from streamdp.state.snapshot import snapshots
 NAMES = re.compile(r"(?:.*\.log|syslog|messages|kern\.log|.*[-_.]log)(?:[.-]\d+)*")
 """Names of logs, rotated or not, without what says that they are packed."""
 
-OTHERS = (".csv", ".tsv", ".tab", ".txt", ".parquet", ".npy")
+OTHERS = (".csv", ".tsv", ".tab", ".parquet", ".npy")
 """Endings of names that say another format."""
 
 PROBED = 100
@@ -48,14 +49,15 @@ SAMPLE = 3_000
 def recognised(settings: Settings, file: str | None, *, logs: bool = True) -> Settings:
     """The settings, and what the first records of a file show of it; told to the user.
 
-    Where no format is named, a file that begins with an object of OpenTelemetry's is of such. With ``logs`` a
-    file is a log where its name or first lines are those of one, and a folder where its files are; settings
-    that have no meaning with templates say that it is something else. Cells of a ``.csv`` are between
-    semicolons or tabs where its first line has those and no commas. Times are in the first field of times
-    where none has the name that is set by default.
+    A file that begins with an object of OpenTelemetry's is of such, unless a format is named. By ``logs`` a
+    file or a pipe is a log where its name or first lines are those of one, and a folder where its files are.
+    Settings that have no meaning with templates say that it is something else. Cells of a ``.csv`` are
+    between semicolons or tabs where its first line has those and no commas. Times are in the first field of
+    times where none has the name that is set by default.
     """
     if file is None or file == "-":
-        return settings
+        named = settings.format != "auto" or settings.text_field != Settings().text_field
+        return settings if file is None or named or not logs else _as_log(settings, file) or settings
     _refuse_foreign(settings, file)
     if os.path.isdir(file) and not is_journal(file) and settings.format == "auto" and logs:
         return _as_log(settings, file) or settings
@@ -128,27 +130,22 @@ def _holds_logs(folder: str) -> bool:
 def _as_log(settings: Settings, file: str) -> Settings | None:
     if not (_holds_logs(file) if os.path.isdir(file) else _is_log(file)):
         return None
-    found = msgspec.structs.replace(settings, format="log")
+    found, name = msgspec.structs.replace(settings, format="log"), "what comes" if file == "-" else file
     try:
         found.check()
     except ConfigError as error:
-        say(f"{file} looks like a log, and is not read as one: {error.message}")
+        say(f"{name} looks like a log, and is not read as one: {error.message}")
         return None
-    say(f"{file} is read as a log, by templates (--format names another)")
+    say(f"{name} is read as a log, by templates (--format names another)")
     return found
 
 
 def _begins_as_log(file: str) -> bool:
-    """Whether nearly all of the first lines begin with a time, or all are objects of a log."""
-    lines = _first(file)
-    if not lines:
-        return False
-    if lines[0].startswith(b"{"):
-        if any(all(f'"{name}"'.encode() in lines[0] for name in names) for names in JOURNALS):
-            return True
-        records = list(_records(file, "jsonl", PROBED))
-        return len(records) == len(lines) and all(map(of_a_log, records))
-    return "belongs to the line before" in LogLines(None, None).learn(lines)
+    """Whether the first lines are those of a log."""
+    lines = first_of_input() if file == "-" else _first(file)
+    log = LogLines(None, None)
+    log.learn(lines)
+    return log.recognised
 
 
 def _as_cells(settings: Settings, file: str) -> Settings | None:

@@ -1,0 +1,225 @@
+"""Lines of a log that are fields, as objects, pairs or columns: one table of which field is what."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from http import HTTPStatus
+from typing import Any
+
+import msgspec
+
+from streamdp.decode.fields import RefusedError
+from streamdp.decode.log_heads import LEVEL, PAIRED, level_name
+from streamdp.decode.log_traces import Trace
+from streamdp.decode.objects import plain_fields
+
+Path = tuple[str, ...]
+
+
+def _paths(names: str) -> tuple[Path, ...]:
+    """Names as they may be written: as one, or as names of objects in each other."""
+    found = [(name, tuple(name.split("."))) for name in names.split()]
+    return tuple(path for name, parts in found for path in ((name,), parts)[: len(parts)])
+
+
+MESSAGES = _paths(
+    "MESSAGE log message msg @m RenderedMessage @mt MessageTemplate Message fields.message textPayload "
+    "jsonPayload.message jsonPayload.msg jsonPayload.MESSAGE short_message event text body "
+    "error.message error err"
+)
+TIMES = _paths(
+    "__REALTIME_TIMESTAMP time ts timestamp @timestamp @t asctime Timestamp t.$date instant.epochSecond "
+    "eventTime datetime time_local time_iso8601 date t"
+)
+NANOSECONDS = _paths("instant.nanoOfSecond")
+LEVELS = _paths(
+    "level severity log.level PRIORITY @l levelname Level lvl LogLevel jsonPayload.level loglevel s"
+)
+COMPONENTS = _paths(
+    "component SYSLOG_IDENTIFIER _COMM logger log.logger logger_name loggerName SourceContext Category "
+    "Properties.SourceContext target c name jsonPayload.logger jsonPayload.component "
+    "labels.component module service"
+)
+TRACES = _paths(
+    "stack_trace stacktrace stack exception exc_info error.stack_trace traceback @x Exception err.stack "
+    "error.stack exc_text thrown.extendedStackTrace jsonPayload.stack_trace"
+)
+METHODS = _paths(
+    "method cs-method request_method http.request.method httpRequest.requestMethod RequestMethod"
+)
+PATHS = _paths("path cs-uri-stem request_uri uri url url.path httpRequest.requestUrl RequestPath")
+STATUSES = _paths("status sc-status status_code http.response.status_code httpRequest.status StatusCode")
+"""Fields by what they hold, the best first."""
+
+FORMS = (
+    *(("__REALTIME_TIMESTAMP", "MESSAGE"), ("log", "stream", "time"), ("textPayload", "timestamp")),
+    *(("jsonPayload", "timestamp"), ("@t", "@mt"), ("@t", "@m")),
+)
+"""Fields that tell a log from other objects without a level."""
+
+_LEVEL = re.compile(rf"(?i:{LEVEL}|information|[TVDIWEF]|D[1-5]|10|20|30|40|50|60)")
+"""Levels as programs write them to objects; pino and bunyan number them."""
+
+_PAIR = re.compile(r'\s*+([A-Za-z_@][\w.@/-]*+)=("(?:[^"\\]|\\.)*+"|[^\s"]*+(?=\s|\Z))', re.ASCII)
+_PAIRED = re.compile(r"(?:[\w.@/-]+=\S* ){0,6}(?:" + PAIRED + ")=")
+_UNIQUE = ("level", "lvl", "time", "ts", "msg")
+
+_ASKED = r'"(?P<method{0}>[A-Z]{{3,10}}) (?P<path{0}>\S+)(?: [A-Z]+/[\d.]+)?"'
+_CLIENT = r"(?:[^\s.:]*[.:]\S* (?:\S+ ){0,4}?)?(?:\[[^\]]+\] )?"
+_TARGETS = r"\S+ (?:\S+ )?\S+:\d+ \S+ [\d.-]+ [\d.-]+ [\d.-]+"
+REQUEST = re.compile(
+    _CLIENT + _ASKED.format(1) + r" (?P<status1>\d{3})\b"
+    rf"|{_TARGETS} (?P<status2>\d{{3}}) \S+ \S+ \S+ " + _ASKED.format(2) +
+    r"|\S+:\d+ \[[^\]]+\] \S+ \S+ [\d/+-]+ (?P<status3>\d{3}) .*?" + _ASKED.format(3),
+    re.ASCII,
+)  # fmt: skip
+"""A request and its status: as Apache, nginx and others write them; load balancers of AWS; HAProxy."""
+
+
+def values(record: Mapping[str, Any], paths: Iterable[Path]) -> Iterator[Any]:
+    """What fields of one kind hold, that is there and no object."""
+    for path in paths:
+        value: Any = record
+        for name in path:
+            value = value.get(name) if isinstance(value, Mapping) else None
+        if value is not None and not isinstance(value, Mapping):
+            yield value
+
+
+def of_a_log(record: Mapping[str, Any]) -> bool:
+    """Whether fields are a line of a log: a message with a time and a level of logs, or a request."""
+    if any(all(name in record for name in names) for names in FORMS):
+        return True
+    if next(values(record, TIMES), None) is None:
+        return False
+    known = _LEVEL.fullmatch(str(next(values(record, LEVELS), "")))
+    return bool(known and next(values(record, MESSAGES), None)) or _request(record) is not None
+
+
+def object_of(data: bytes) -> dict[str, Any] | None:
+    """The object that a line is; None for another line."""
+    try:
+        found = msgspec.json.decode(data)
+    except (msgspec.DecodeError, RecursionError):
+        try:
+            found = plain_fields(data)
+        except (RefusedError, UnicodeDecodeError):
+            return None
+    return found if isinstance(found, dict) else None
+
+
+def fields_of(text: str) -> dict[str, Any] | None:
+    """The fields that a line is, an object or pairs of logfmt; None for another line."""
+    if text.startswith("{"):
+        return object_of(text.encode("utf-8", "surrogatepass")) if text.rstrip().endswith("}") else None
+    return pairs_of(text)
+
+
+def pairs_of(text: str) -> dict[str, Any] | None:
+    """The pairs that a line of logfmt is; None for another line."""
+    if _PAIRED.match(text) is None:
+        return None
+    found: dict[str, Any] = {}
+    at = 0
+    while (pair := _PAIR.match(text, at)) is not None:
+        name, value, at = pair[1], pair[2], pair.end()
+        if value.startswith('"'):
+            quoted = object_of(b'{"a":%b}' % value.encode())
+            value = quoted["a"] if quoted else value[1:-1]
+        found.setdefault(name, value)
+    known = sum(name in found for name in _UNIQUE) > 1 or _request(found) is not None
+    return found if known and not text[at:].strip() else None
+
+
+def told_by(record: Mapping[str, Any]) -> tuple[str, Any, str | None, str | None]:
+    """Message, time as it is written, level and component. Raises RefusedError where there is no message."""
+    level = next((each for each in values(record, LEVELS) if _LEVEL.fullmatch(str(each))), None)
+    level = next(values(record, LEVELS[:-1]), None) if level is None else level
+    time = next(values(record, TIMES), None)
+    if time is not None and "date" in record and "time" in record:
+        time = f"{record['date']} {record['time']}"
+    nanos = next(values(record, NANOSECONDS), None)
+    if type(time) is int and type(nanos) is int:
+        time += nanos / 1e9
+    message = _message(record) or _request(record)
+    if message is None:
+        if time is None and level is None:
+            names = ", ".join(path[0] for path in MESSAGES[:5])
+            raise RefusedError("missing_field", f"none of {names} and the like holds its message")
+        told = {path[0] for paths in (TIMES, LEVELS, COMPONENTS) for path in paths} | {"caller", "source"}
+        message = " ".join(f"{name}={value}" for name, value in record.items() if name not in told)
+    named = None if level is None else level_name(str(level))
+    if level is None and "@t" in record:
+        named = "Information"
+    component = next(values(record, COMPONENTS), None)
+    return _with_exception(message, record), time, named, None if component is None else str(component)
+
+
+def _message(record: Mapping[str, Any]) -> str | None:
+    for value in values(record, MESSAGES):
+        if isinstance(value, list):  # journalctl: bytes that are no text
+            data = bytes(b for b in value if isinstance(b, int) and 0 <= b < 256)
+            return data.decode("utf-8", "replace")
+        if isinstance(value, str):
+            return (
+                _filled(value, record)
+                if value in (record.get("@mt"), record.get("MessageTemplate"))
+                else value
+            )
+    return None
+
+
+_PLACE = re.compile(r"\{\{|\}\}|\{[@$]?(\w+)(?:,-?\d+)?(?::[^{}]*)?\}")
+
+
+def _filled(template: str, record: Mapping[str, Any]) -> str:
+    """A template of Serilog with the values of its properties."""
+    held = record.get("Properties")
+    held = held if isinstance(held, Mapping) else record
+    return _PLACE.sub(lambda place: str(held.get(place[1], place[0])) if place[1] else place[0][0], template)
+
+
+def _with_exception(message: str, record: Mapping[str, Any]) -> str:
+    """A message, and the exception whose trace is in its further lines or in a field of its own."""
+    first, _, further = message.rstrip("\r\n").partition("\n")
+    if not further:
+        further = next((each for each in values(record, TRACES) if isinstance(each, str)), "")
+    if not further:
+        return first
+    trace = Trace()
+    trace.passes(first)
+    told = [trace.read(line) or trace.joined(line) for line in further.split("\n") if line]
+    found = next(filter(None, [*told, trace.end()]), None)
+    return message.rstrip("\r\n") if found is None else f"{first} {found}"
+
+
+def _request(record: Mapping[str, Any]) -> str | None:
+    method, path, status = (next(values(record, names), None) for names in (METHODS, PATHS, STATUSES))
+    if method is None and isinstance(asked := record.get("request"), str) and asked.count(" ") == 2:
+        method, path, _ = asked.split(" ")
+    return None if None in (method, path, status) else request_of(str(method), str(path), str(status))
+
+
+def requested(message: str, at: int = 0) -> str | None:
+    """The request that a line of an access log is about; None for another line."""
+    found = REQUEST.match(message, at)
+    if found is None:
+        return None
+    parts = found.groupdict()
+    return request_of(
+        *(
+            next(filter(None, (parts[f"{name}{n}"] for n in (1, 2, 3))))
+            for name in ("method", "path", "status")
+        )
+    )
+
+
+def request_of(method: str, path: str, status: str) -> str:
+    """A request as one word, so that different ones never become one template: without host and query."""
+    path = re.sub(r"^[a-z]+://[^/]+", "", path).partition("?")[0] or "/"
+    try:
+        said = HTTPStatus(int(status)).phrase
+    except ValueError:
+        said = status
+    return f"{method}@{re.sub('[][(){}<>,;:=]', '_', path)}#{re.sub('[^A-Za-z0-9]', '', said)}"
