@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import fcntl
+import gc
 import hashlib
 import inspect
 import os
@@ -27,12 +28,14 @@ import numpy as np
 import pytest
 from commands import environment, wait_for
 from numba.core import event
+from numba.core.base import BaseContext
+from numba.core.types.functions import BaseFunction
 
 import streamdp
 from streamdp.beam.looks import dividing, rearrange, second_look, uniting
 from streamdp.beam.step import advance
 from streamdp.cli import warm
-from streamdp.kernels import cache, compilation, prebuilt
+from streamdp.kernels import cache, compilation, compiler, prebuilt
 from streamdp.kernels.digest import _read, _Walk, digest_of
 from streamdp.kernels.jit import Entry, Inner, generic, kernel
 from streamdp.kernels.prebuilt import V2, V3, baselines_of
@@ -192,8 +195,9 @@ def test_a_set_serves_where_versions_and_baseline_are_the_same(
     run_swap()
     assert compilations.begun > before
     version = numba.__version__
-    assert compilation.first_message().endswith(
-        f" (those of the wheel are for numba-9{version}, not numba-{version})"
+    assert compilation.first_message(compilation.Compiling("swap", 1, 2.0)) == (
+        "compiling kernels, only this once: swap, 1 functions, 2 s; "
+        f"those of the wheel are for numba-9{version}, not numba-{version}"
     )
     prebuilt.mismatch.cache_clear()
 
@@ -333,6 +337,52 @@ def test_every_kernel_of_the_package_takes_part_in_an_entry() -> None:
         walk.resolve()
         kernels -= walk.functions
     assert {f"{each.__module__}.{each.__name__}" for each in kernels} == set()
+
+
+@kernel
+def times(values: np.ndarray, factor: int) -> int:
+    for i in range(values.shape[0]):
+        values[i] *= factor
+    return factor + 1
+
+
+def test_a_constant_makes_no_second_copy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def twelve_times(values: np.ndarray) -> int:
+        return times(values, times(values, times(values, FACTOR)))
+
+    use(monkeypatch, tmp_path)
+    values = np.array([1, 2])
+    assert Entry(twelve_times)(values) == 5
+    assert values.tolist() == [24, 48]
+    assert len(times.dispatcher.overloads) == 1  # type: ignore[attr-defined]
+
+
+def test_numba_is_as_it_was_when_a_kernel_is_compiled(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where that fails: what makes it quick is for kernels alone."""
+
+    def without_type(values: np.ndarray) -> None:
+        values.nothing_of_this_name()
+
+    def changed() -> list[object]:
+        return [
+            BaseFunction.get_call_type,
+            BaseContext.get_abi_sizeof,
+            event.start_event,
+            event.end_event,
+            gc.isenabled(),
+        ]
+
+    use(monkeypatch, tmp_path)
+    before = changed()
+    run_swap()
+    assert changed() == before
+    with pytest.raises(numba.TypingError):
+        Entry(without_type)(np.zeros(1))
+    assert changed() == before
+    with compiler.quickly():
+        assert not any(one == other for one, other in zip(changed(), before, strict=True))
 
 
 def test_a_kernel_called_from_python_says_what_to_call() -> None:

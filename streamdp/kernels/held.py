@@ -144,8 +144,8 @@ class HeldType(types.Type):
 
     @property
     def key(self) -> Any:
-        """What it is told apart by: two classes may have one name."""
-        return self.value
+        """What it is told apart by: two classes may have one name. numba has one object for each type."""
+        return id(self.value)
 
     @property
     def instance_class(self) -> type:

@@ -17,7 +17,7 @@ from numba.core import types
 from numba.extending import overload, register_jitable, typeof_impl
 
 from streamdp.kernels.cache import KernelCache, cache_folder
-from streamdp.kernels.compiler import InnerCompiler
+from streamdp.kernels.compiler import InnerCompiler, quickly
 from streamdp.kernels.held import Held, form_of
 from streamdp.kernels.prebuilt import settle
 
@@ -26,6 +26,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 # Any: some of what is used here is missing from numba's own stubs
 _njit: Any = numba.njit
 _typeof: Any = numba.typeof
+_unliteral: Any = types.unliteral
 _OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "_nrt": False}
 _INNER: dict[str, Any] = {
     "no_cpython_wrapper": True,
@@ -78,8 +79,13 @@ class Inner:
 
     @functools.cached_property
     def dispatcher(self) -> Any:
-        """What numba makes of the function."""
-        return _njit(**self.options)(self.py_func)
+        """What numba makes of the function: once for all numbers, where it would again for each constant."""
+        made = _njit(**self.options)(self.py_func)
+        template = made.get_call_template
+        made.get_call_template = lambda given, named: template(
+            tuple(map(_unliteral, given)), {name: _unliteral(each) for name, each in named.items()}
+        )
+        return made
 
 
 @typeof_impl.register(Inner)
@@ -169,7 +175,8 @@ class Entry:
         if found is None:
             dispatcher = self.dispatcher()
             kinds = tuple(_typeof(each) for each in arguments)
-            dispatcher.compile(kinds)
+            with quickly():
+                dispatcher.compile(kinds)
             found = self._found[form] = dispatcher.overloads[kinds].entry_point
         return found
 
