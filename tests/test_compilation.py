@@ -4,20 +4,28 @@ from __future__ import annotations
 
 import re
 import time
+from collections.abc import Callable
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
 from commands import wait_for
 
+from streamdp.demo.stream import demo_stream
+from streamdp.engine import Engine
 from streamdp.kernels import compilation
-from streamdp.kernels.compilation import compiling, elsewhere, working_cpu
+from streamdp.kernels.compilation import PLANS, compiling, elsewhere, working_cpu
 from streamdp.kernels.jit import Entry
+from streamdp.records import Value
+from streamdp.settings import Settings
 
 
 def begin(watch: compilation._Watch, name: str) -> None:
     watch.on_start(
-        SimpleNamespace(data={"dispatcher": SimpleNamespace(py_func=SimpleNamespace(__name__=name))})
+        SimpleNamespace(
+            data={"dispatcher": SimpleNamespace(py_func=SimpleNamespace(__module__="m", __qualname__=name))}
+        )
     )
 
 
@@ -35,7 +43,7 @@ def test_the_clock_stands_still(monkeypatch: pytest.MonkeyPatch) -> None:
     watch.on_end(None)
     now = watch.now()
     assert now is not None
-    assert (now.kernel, now.functions, now.seconds) == ("outer", 1, 50.0)
+    assert now == ("outer", 1, 50.0, 0, 0, 0.0)
     watch.on_end(None)
     assert watch.now() is None
     assert told == [1]
@@ -55,7 +63,7 @@ def test_what_is_counted_never_decreases() -> None:
         watch.on_end(None)
         seen.append(watch.now())
         watch.on_end(None)
-    counts = [now[1:] for now in seen if now is not None]
+    counts = [now[1:3] for now in seen if now is not None]
     assert counts == sorted(counts)
     assert [functions for functions, _ in counts] == [0, 1, 2, 3]
     assert str(seen[-1]) == "two, 3 functions, 0 s"
@@ -78,12 +86,78 @@ def test_how_far_it_is_is_said_without_a_terminal(monkeypatch: pytest.MonkeyPatc
     so_far = len(said)
     with elsewhere("longer"):
         wait_for(lambda: len(said) >= so_far + 2)
-    assert said[0].startswith("compiling the kernels for this prior and likelihood: ")
-    kernels = [
-        re.fullmatch(r"compiling the kernels: (\w+), 0 functions, \d s so far", line) for line in said[1:]
-    ]
+    assert said[0].startswith("compiling kernels, only this once: long, 0 functions, ")
+    kernels = [re.fullmatch(r"compiling kernels: (\w+), 0 functions, \d s", line) for line in said[1:]]
     named = [found and found[1] for found in kernels]
     assert named == ["long"] * (so_far - 1) + ["longer"] * (len(said) - so_far)
+
+
+def test_how_much_is_left_is_said_of_streams_whose_kernels_are_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the seconds of those to come, times how much slower than planned those before were."""
+    clock = [7.0]
+    monkeypatch.setattr(compilation, "time", SimpleNamespace(monotonic=lambda: clock[0]))
+    monkeypatch.setattr(
+        compilation, "PLANS", ({"m.a": 1.0, "m.b": 4.0, "m.c": 2.0}, {"m.a": 9.0, "m.d": 9.0})
+    )
+    watch = compilation._Watch()
+    begin(watch, "a")
+    clock[0] += 3.0
+    assert str(watch.now()) == "1 of 3 (a), 3 s, about 6 s left"
+    watch.on_end(None)
+    begin(watch, "b")
+    assert str(watch.now()) == "2 of 3 (b), 3 s, about 12 s left"
+    clock[0] += 7.0
+    assert str(watch.now()) == "2 of 3 (b), 10 s, about 5 s left"
+    clock[0] += 7.0
+    assert str(watch.now()) == "2 of 3 (b), 17 s, about 4 s left"
+    watch.on_end(None)
+    watch.loaded("m.c")
+    begin(watch, "d")
+    assert str(watch.now()) == "d, 2 functions, 17 s", "no stream has all of these"
+
+
+def test_what_was_loaded_need_not_be_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compilation, "PLANS", ({"m.a": 1.0, "m.b": 4.0, "m.c": 2.0},))
+    watch = compilation._Watch()
+    watch.loaded("m.a")
+    watch.loaded("m.c")
+    begin(watch, "b")
+    assert str(watch.now()) == "3 of 3 (b), 0 s, about 4 s left"
+
+
+def of_texts() -> list[Value]:
+    return [record.text for record in demo_stream(5000, 0)]
+
+
+def of_vectors() -> list[Value]:
+    generator = np.random.default_rng(0)
+    centres = generator.uniform(-9.0, 9.0, (20, 2))
+    found: list[Value] = (
+        centres[generator.integers(0, 20, 3000)] + generator.normal(size=(3000, 2)) * 0.2
+    ).tolist()
+    return found
+
+
+def of_lines() -> list[Value]:
+    return [f"request {i} answered with {i % 7}" for i in range(300)]
+
+
+@pytest.mark.parametrize(("plan", "records"), [*zip(PLANS, (of_texts, of_vectors, of_lines), strict=True)])
+def test_the_plans_name_what_a_first_run_needs(
+    monkeypatch: pytest.MonkeyPatch, plan: dict[str, float], records: Callable[[], list[Value]]
+) -> None:
+    asked = set()
+    of = Entry.of
+
+    def noted(entry: Entry, *arguments: Any) -> Any:
+        asked.add(f"{entry._function.__module__}.{entry._function.__qualname__}")
+        return of(entry, *arguments)
+
+    monkeypatch.setattr(Entry, "of", noted)
+    engine = Engine(Settings(likelihood="template") if records is of_lines else Settings())
+    engine.advance(records())
+    engine.finish()
+    assert asked == plan.keys()
 
 
 def add_up(values: np.ndarray) -> float:

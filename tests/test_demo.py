@@ -54,9 +54,9 @@ def on_a_terminal(folder: Path, *arguments: str, **settings: str) -> str:
 
 def test_the_table_is_there_while_kernels_compile(part: Path, tmp_path: Path) -> None:
     shown = on_a_terminal(tmp_path, "demo", "--records", "300", cache_dir=str(part))
-    counted = re.findall(r"only this once: \w+, (\d+) functions, (\d+) s", shown)
+    counted = re.findall(r"only this once: (\d+) of 15 \(\w+\), (\d+) s, about \d+ s left", shown)
     assert counted
-    seen = [(int(functions), int(seconds)) for functions, seconds in counted]
+    seen = [(int(number), int(seconds)) for number, seconds in counted]
     assert seen == sorted(seen)
     assert shown.index("growing stories") < shown.index("only this once")
     rate = re.search(r"([\d,]+) records per CPU second", shown)

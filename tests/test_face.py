@@ -211,8 +211,8 @@ def test_compiling_is_said(tmp_path: Path) -> None:
         text=True,
     )
     first, *later = done.stderr.splitlines()
-    assert first == "compiling the kernels for this prior and likelihood: about half a minute, only this once"
-    assert all(line.endswith(" s so far") for line in later)  # on a slow machine
+    assert first.startswith("compiling kernels, only this once: ")
+    assert all(line.startswith("compiling kernels: ") for line in later)  # on a slow machine
     made = {
         path.name.rpartition("-")[0] for path in folder.iterdir() if path.is_file() and not path.is_symlink()
     }

@@ -16,8 +16,7 @@ from rich.spinner import Spinner
 from rich.text import Text
 
 from streamdp.answers.listing import span
-from streamdp.kernels.compilation import announce, compiling, working_time
-from streamdp.kernels.prebuilt import mismatch
+from streamdp.kernels.compilation import announce, compiling, first_message, working_time
 from streamdp.offline.chain import Chain
 from streamdp.offline.plan import SAMPLERS, Plan
 from streamdp.offline.schedule import Trace, mixing
@@ -28,11 +27,8 @@ PER_SECOND = 5
 
 def compilation_line() -> str | None:
     """The progress of a compilation; None if nothing is compiled."""
-    now, why = compiling(), mismatch()
-    if now is None:
-        return None
-    line = f"compiling for this prior and likelihood, about half a minute, only this once: {now}"
-    return f"{line}\nthose of the wheel are {why}" if why else line
+    now = compiling()
+    return None if now is None else first_message(now, "\n")
 
 
 class Display:

@@ -35,7 +35,7 @@ from numba.core.compiler import CompileResult
 from numba.core.serialize import dumps
 
 from streamdp.kernels import compiler, held, prebuilt
-from streamdp.kernels.compilation import elsewhere
+from streamdp.kernels.compilation import elsewhere, loaded
 from streamdp.kernels.digest import digest_of
 from streamdp.kernels.held import HeldType
 from streamdp.safe_files import belongs_to_nobody_else, create, make_folder, open_regular
@@ -68,7 +68,7 @@ class Turn:
         if self._lock():
             return False
         deadline = time.monotonic() + PATIENCE
-        with elsewhere(name.partition("-")[0].rpartition(".")[2]):
+        with elsewhere(name.partition("-")[0]):
             while not self._lock() and time.monotonic() < deadline:
                 time.sleep(_LOOK)
         return True
@@ -186,6 +186,7 @@ class KernelCache(_Cache):
             compiler.leave_blas_for_later()
             return None
         self._end_turn()
+        loaded(self._name)
         return CompileResult._rebuild(target_context, *payload)  # noqa: SLF001 - as numba's own cache does
 
     def _find(self, key: tuple[Any, ...]) -> Any:

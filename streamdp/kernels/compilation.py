@@ -12,7 +12,7 @@ from numba.core import event
 
 from streamdp.kernels.prebuilt import mismatch
 
-MOMENT = 0.5
+MOMENT = 0.25
 """Seconds of compiling that pass in silence."""
 
 EVERY = 10.0
@@ -29,15 +29,56 @@ class Compiling(NamedTuple):
     functions, seconds
         Functions compiled and seconds spent since the process began, for kernels before this one too: neither
         ever decreases.
+    number, total, left
+        Which of how many kernels it is, and about how many seconds all take yet; 0 where that is not known.
     """
 
     kernel: str
     functions: int
     seconds: float
+    number: int = 0
+    total: int = 0
+    left: float = 0.0
 
     def __str__(self) -> str:
-        """``advance, 143 functions, 12 s``."""
+        """``4 of 15 (advance), 12 s, about 10 s left``; where that is not known, how much is done."""
+        if self.total:
+            which = f"{self.number} of {self.total} ({self.kernel})"
+            return f"{which}, {self.seconds:.0f} s, about {max(self.left, 1.0):.0f} s left"
         return f"{self.kernel}, {self.functions} functions, {self.seconds:.0f} s"
+
+
+def _plan(kernels: str) -> dict[str, float]:
+    return {f"streamdp.{name}": float(seconds) for name, seconds in map(str.split, kernels.split(","))}
+
+
+PLANS = (
+    _plan(
+        "encode.bags.read .8, encode.bags.count .1, encode.bags.sight .1, beam.step.advance.advance 11.6, "
+        "encode.kernels.enter .1, ledger.step.put_all 1.9, ledger.step.write_again .2, "
+        "encode.kernels.copy_words .1, beam.looks.rearrange.keep_head .4, beam.looks.recent.gather .3, "
+        "beam.looks.second_look.look_again 3.5, likelihoods.words._invert_base .1, "
+        "likelihoods.words.log_gammas .1, beam.looks.dividing.try_as_two .7, "
+        "beam.looks.dividing.weigh_strangers .3"
+    ),
+    _plan(
+        "likelihoods.base.find_nearest .2, likelihoods.vectors.clear_entry .1, beam.step.advance.advance "
+        "6.7, ledger.step.put_all 1.8, ledger.step.write_again .2, beam.looks.rearrange.keep_head .3, "
+        "beam.looks.recent.gather .2, beam.looks.uniting.collect_rows .3, beam.looks.uniting.weigh_rows .2, "
+        "beam.looks.uniting.weigh_pairs .1, beam.looks.uniting.ratios_of_unions .2, "
+        "beam.looks.uniting.weigh_strays .2, beam.looks.pieces.cut_up .7, beam.looks.uniting.move_members "
+        ".2, beam.looks.uniting.unite_rows .2, likelihoods.vectors.log_marginal_entry .1, "
+        "beam.looks.uniting.settle_records .8, beam.looks.uniting.evidence_of_tail .2, "
+        "beam.looks.uniting.rebase_slots .1, beam.looks.rearrange.found_clusters .1, "
+        "likelihoods.vectors.coarsen_rows .1, beam.looks.rearrange.move_records 1.1, "
+        "beam.looks.rearrange.tidy .2"
+    ),
+    _plan(
+        "lines.state._fill .2, lines.step.advance 7.8, lines.scan.mark_line .3, ledger.step.put_all 1.9, "
+        "ledger.step.write_again .2"
+    ),
+)
+"""The kernels of a stream of texts, of vectors, and of lines, and the seconds that each takes to compile."""
 
 
 _thread = threading.local()
@@ -53,10 +94,12 @@ class _Watch(event.Listener):
         self._functions = 0
         self._began = 0.0
         self._spent = 0.0
+        self._asked: dict[str, float] = {}
         self.begun: list[Callable[[], None]] = []
 
     def on_start(self, event: Any) -> None:
-        self.begin(event.data["dispatcher"].py_func.__name__)
+        function = event.data["dispatcher"].py_func
+        self.begin(f"{function.__module__}.{function.__qualname__}")
 
     def on_end(self, event: Any) -> None:
         self.end(1)
@@ -81,14 +124,33 @@ class _Watch(event.Listener):
             self._depth -= 1
             self._functions += functions
             if self._depth == 0:
-                self._spent += time.monotonic() - self._began
+                took = time.monotonic() - self._began
+                self._spent += took
+                self._asked[self._kernel] = took
+
+    def loaded(self, kernel: str) -> None:
+        self._asked.setdefault(kernel, 0.0)
 
     def now(self) -> Compiling | None:
         with self._lock:
             if self._depth == 0:
                 return None
-            spent = self._spent + time.monotonic() - self._began
-            return Compiling(self._kernel, self._functions, spent)
+            took = time.monotonic() - self._began
+            named = self._kernel.rpartition(".")[2], self._functions, self._spent + took
+            return Compiling(*named, *self._progress({**self._asked, self._kernel: 0.0}, took))
+
+    def _progress(self, asked: dict[str, float], took: float) -> tuple[int, int, float]:
+        """The number of this kernel, how many there are, and how long it takes yet.
+
+        A machine is taken to be as slow as it was so far, at first as one for which the plan was written.
+        """
+        plan = next((plan for plan in PLANS if asked.keys() <= plan.keys()), None)
+        if plan is None:
+            return 0, 0, 0.0
+        seconds = [(taken, plan[name]) for name, taken in asked.items() if taken]
+        slow = (1.0 + sum(taken for taken, _ in seconds)) / (1.0 + sum(planned for _, planned in seconds))
+        left = slow * sum(planned for name, planned in plan.items() if name not in asked)
+        return len(asked), len(plan), left + max(slow * plan[self._kernel] - took, 0.0)
 
     def working_time(self) -> float:
         with self._lock:
@@ -115,6 +177,11 @@ _watch = _Watch()
 _register: Any = event.register
 _register("numba:compile", _watch)
 _register("numba:compiler_lock", _Inside())
+
+
+def loaded(kernel: str) -> None:
+    """A kernel need not be compiled."""
+    _watch.loaded(kernel)
 
 
 def compiling() -> Compiling | None:
@@ -157,7 +224,7 @@ def announce(say: Callable[[str], None]) -> None:
                     telling = False
                     return
                 if now.seconds >= due:
-                    say(first_message() if due == MOMENT else f"compiling the kernels: {now} so far")
+                    say(first_message(now) if due == MOMENT else f"compiling kernels: {now}")
                     due = now.seconds + EVERY
 
     def begun() -> None:
@@ -171,12 +238,11 @@ def announce(say: Callable[[str], None]) -> None:
     _watch.begun.append(begun)
 
 
-def first_message() -> str:
-    """That kernels are being compiled, and why where a wheel has brought some that do not serve."""
+def first_message(now: Compiling, then: str = "; ") -> str:
+    """How far it is with the compiling, and why it must be where a wheel has brought kernels."""
     why = mismatch()
-    return "compiling the kernels for this prior and likelihood: about half a minute, only this once" + (
-        f" (those of the wheel are {why})" if why else ""
-    )
+    line = f"compiling kernels, only this once: {now}"
+    return f"{line}{then}those of the wheel are {why}" if why else line
 
 
 def working_time() -> float:

@@ -56,7 +56,7 @@ def waits(status: Mapping[str, Any]) -> str:
     if status.get("records"):
         return ""
     if (busy := compiling()) is not None:
-        return f"Kernels are being compiled, only this once: {busy} so far."
+        return f"Kernels are being compiled, only this once: {busy}."
     if held := status.get("held_back"):
         return f"{held:,} records wait for their turn, or for more of them: none is answered yet."
     if refused := status.get("refused"):
