@@ -18,6 +18,7 @@ import streamdp
 from streamdp.decode.answered import answers_in
 from streamdp.records.cells import as_it_was, harmless
 from streamdp.reports.source import StoriesError
+from streamdp.story.answers import Spoken
 
 START = 1_767_225_600  # 2026-01-01
 
@@ -270,3 +271,18 @@ def test_began_peak_and_last_are_in_order(records: list[tuple[str, int]], stretc
         assert story.peak_time is not None
         assert story.last_time is not None
         assert story.began_time <= story.peak_time <= story.last_time
+
+
+def test_keywords_of_a_file_are_no_words_of_grammar() -> None:
+    said = [
+        (1, "Der Streik der Bahn und der Zug"),
+        (1, "Wie der Streik die Züge der Bahn trifft"),
+        (2, "女排的冠军和女排"),
+        (2, "冠军是女排的"),
+        (2, "..."),
+    ]
+    found = Spoken.of((seq, label, text) for seq, (label, text) in enumerate(said))
+    assert found.keywords()[1] == ["streik", "bahn"]
+    assert {"女排", "冠军"} <= set(found.keywords()[2])
+    assert not any(set("的是和") & set(word) for word in found.keywords()[2])
+    assert not found.records[4]

@@ -19,7 +19,7 @@ from streamdp.story.gather import Kin
 from streamdp.story.memory import Memory
 from streamdp.story.story import Story, iso, trend_of
 from streamdp.story.titles import CLEARLY, Titles, unique
-from streamdp.story.words import DISCOUNT, PULL, UNSEEN, Bag, Base, Elsewhere, keywords, typicality
+from streamdp.story.words import DISCOUNT, PULL, UNSEEN, Bag, Base, Elsewhere, keywords, phrases, typicality
 
 # ---------------------------------------------------------------- words
 
@@ -368,3 +368,14 @@ def test_an_engine_without_records_has_no_stories() -> None:
     engine = Engine()
     assert not engine.stories()
     assert not engine.stories(closed=True)
+
+
+def test_keywords_are_phrases_of_the_texts() -> None:
+    texts = ["四川地震\uff1a大熊猫双胞胎获救", "四川发生地震, \uff21\uff22"]
+    words = ["地震", "震", "双胞", "熊", "胞胎", "not", "没", "of", "余震", "ab"]
+    assert phrases(words, texts) == ["地震", "双胞胎", "of", "ab"]
+    assert phrases(["利", "利上", "ちゃ", "ゃん", "赤"], ["利上げと赤ちゃん"]) == ["利上", "赤ちゃん"]
+    assert phrases(["虹", "not"], ["「虹」が解散"]) == ["虹"]
+    assert phrases(["nicht"], ["Das geht nicht"]) == []
+    once = phrases(words, texts)
+    assert phrases(once, texts) == once

@@ -22,6 +22,9 @@ from streamdp.encode.words import HAN, HIRAGANA
 _TEXT: Final = files(__package__).joinpath("stop_words.txt").read_text(encoding="utf-8")
 _LISTS: Final = dict(re.findall(r"\[(\w+)\]\n([^\[]+)", _TEXT))
 
+DENYING: Final = frozenset(_LISTS.pop("denying").split())
+"""Words that turn a meaning round and have none alone: no stop words, but no keywords either."""
+
 LANGUAGES: Final = tuple(_LISTS)
 """Those that have a list, in the order in which one goes before another that has as many words of a text."""
 

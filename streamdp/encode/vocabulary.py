@@ -246,6 +246,15 @@ class BagEncoder(ABC):
         language = leading.py_func(self.stops) if bits == AUTO else bits.bit_length() - 1  # type: ignore[attr-defined]
         return LANGUAGES[language] if language >= 0 else None
 
+    def grammar(self) -> np.ndarray:
+        """Which words are stop words of a language that texts of the stream were in, shape (words,)."""
+        seen, words = self.stops.seen[:-1], len(self.vocabulary.words)
+        bits = int((1 << np.flatnonzero(20 * seen > seen.max())).sum()) if seen.any() else 0
+        found = np.zeros(words, bool)
+        marks = self.stops.marks[:words]
+        found[: len(marks)] = marks & bits != 0
+        return found
+
     @property
     def languages(self) -> list[int]:
         """How many words the stream has had so far, then how many stop words of each language."""

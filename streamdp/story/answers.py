@@ -12,10 +12,13 @@ import numpy as np
 
 from streamdp.decode.answered import Answer, answers_in, by_record
 from streamdp.encode.text import Tokenizer
+from streamdp.encode.vocabulary import Vocabulary
+from streamdp.encode.word_encoder import WordEncoder
 from streamdp.errors import StreamdpError
 from streamdp.ledger.samples import Sample, Samples, shown, text_of_kept
 from streamdp.likelihoods import HierarchicalPitmanYor
-from streamdp.records import ClusterSummary
+from streamdp.records import ClusterSummary, Record
+from streamdp.records.columns import Columns
 from streamdp.story.clock import Clock
 from streamdp.story.doubts import LATEST, doubts
 from streamdp.story.gather import Known, figures_of, stories_of, with_records
@@ -171,24 +174,29 @@ class Spoken(NamedTuple):
     names: list[str]
     records: dict[int, Counter[int]]
     bags: dict[int, Bag]
+    grammar: np.ndarray  # which words are stop words, where their language was not known yet
 
     @classmethod
     def of(cls, texts: Iterable[tuple[int, int, str]]) -> Spoken:
         """Of the number, the label and the text of records, in order."""
-        ids: dict[str, int] = {}
-        records, counts, cut = (
-            dict[int, Counter[int]](),
-            defaultdict[int, Counter[int]](Counter),
-            Tokenizer().tokens,
-        )
-        for seq, label, text in texts:
-            records[seq] = Counter(ids.setdefault(word, len(ids)) for word in cut(text))
+        encoder = WordEncoder(Tokenizer(stem="auto"), Vocabulary(1 << 20), "auto")
+        given = [(seq, label, Record(value=text, position={})) for seq, label, text in texts]
+        refused = {i for i, _ in encoder.add(Columns.of([record for _, _, record in given]))}
+        batch = encoder.take(np.zeros(len(given) - len(refused)))
+        ends = iter(batch.offsets[1:].tolist())
+        records, counts = dict[int, Counter[int]](), defaultdict[int, Counter[int]](Counter)
+        begin = 0
+        for i, (seq, label, _) in enumerate(given):
+            end = begin if i in refused else next(ends)
+            own = zip(batch.words[begin:end].tolist(), batch.counts[begin:end].tolist(), strict=True)
+            records[seq], begin = Counter(dict(own)), end
             counts[label].update(records[seq])
         bags = {
             label: Bag.of(np.array([*own], np.int64), np.array([*own.values()], np.int64))
             for label, own in counts.items()
         }
-        return cls([*ids], records, bags)
+        names = [word or "" for word in encoder.vocabulary.words]
+        return cls(names, records, bags, encoder.grammar())
 
     @property
     def elsewhere(self) -> Elsewhere:
@@ -198,7 +206,10 @@ class Spoken(NamedTuple):
     def keywords(self) -> dict[int, list[str]]:
         """The keywords of each story, by label."""
         elsewhere = self.elsewhere
-        return {label: [self.names[i] for i in keywords(bag, elsewhere)] for label, bag in self.bags.items()}
+        return {
+            label: [self.names[i] for i in keywords(bag, elsewhere) if not self.grammar[i]]
+            for label, bag in self.bags.items()
+        }
 
 
 def _text_field(kept: Iterable[Mapping[str, Any]]) -> str | None:

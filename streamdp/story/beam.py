@@ -12,7 +12,8 @@ from streamdp.beam.data.state import REVIEW_EVERY
 from streamdp.beam.looks.review import labels_of
 from streamdp.beam.search import BeamSearch
 from streamdp.encode.batch import Batch, Labelled
-from streamdp.encode.vocabulary import is_nameless
+from streamdp.encode.encoders import Encoder
+from streamdp.encode.vocabulary import BagEncoder, is_nameless
 from streamdp.ledger.samples import Samples
 from streamdp.likelihoods.categorical import FieldsLearned, worded_by
 from streamdp.likelihoods.vectors import leave_out
@@ -56,10 +57,12 @@ def _spoken(search: BeamSearch) -> np.ndarray:
     return np.asarray(texts & (learned.field[~texts] < 0).all())
 
 
-def keywords_of(search: BeamSearch, words: Sequence[str | None] | None) -> dict[int, list[str]]:
-    """The keywords of the live clusters of the best hypothesis, by label; none where there are no words."""
-    if words is None or not (spoken := _spoken(search)).any():
+def keywords_of(search: BeamSearch, encoder: Encoder) -> dict[int, list[str]]:
+    """Words for the keywords of the live clusters of the best hypothesis, by label; none without words."""
+    if not isinstance(encoder, BagEncoder) or not (spoken := _spoken(search)).any():
         return {}  # of categories, the telling values say it
+    words = encoder.vocabulary.words
+    spoken[: len(words)] &= ~encoder.grammar()[: len(spoken)]
     slots = search.head_slots()
     labels = labels_of(search, slots).tolist()
     bags = [bag_of(search, slot, said=spoken) for slot in slots.tolist()]

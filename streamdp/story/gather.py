@@ -16,7 +16,7 @@ from streamdp.settings import Settings
 from streamdp.story.clock import NOTHING, Clock, Figures
 from streamdp.story.story import Story, StoryRecord, times_of, trend_of
 from streamdp.story.titles import short, unique
-from streamdp.story.words import KEYWORDS
+from streamdp.story.words import MOST, phrases
 
 RECORDS = 3
 """Of the surest records of a story, and of the least sure."""
@@ -69,7 +69,15 @@ def stories_of(
     """A story for each cluster, in their order; each title once."""
     related = _Relations.of(known.kin)
     titles = {**known.titles, **known.names}
-    titles = unique({c.cluster: titles.get(c.cluster) or called(c) for c in clusters}, known.keywords)
+    words = {
+        c.cluster: phrases(
+            known.keywords.get(c.cluster) or [word for word, _ in (c.words or ())[:MOST]],
+            [titles.get(c.cluster, ""), *c.samples],
+        )
+        for c in clusters
+    }
+    titles = unique({c.cluster: titles.get(c.cluster) or called(c) for c in clusters}, words)
+    known = known._replace(keywords=words)
     return [_story(c, titles[c.cluster], known, related, clock, closed) for c in clusters]
 
 
@@ -86,8 +94,6 @@ def _story(
     cluster: ClusterSummary, title: str, known: Known, related: _Relations, clock: Clock, closed: bool
 ) -> Story:
     label = cluster.cluster
-    told = cluster.words or ()
-    words = list(known.keywords.get(label, ())) or [word for word, _ in told[:KEYWORDS]]
     figures = known.figures.get(label, NOTHING)
     began = cluster.first_seq if cluster.first_time is None else cluster.first_time
     peak = figures.peak  # the beginning of a stretch, of which the story may have a part
@@ -96,7 +102,7 @@ def _story(
     return Story(
         label=label,
         title=title,
-        keywords=words,
+        keywords=list(known.keywords[label]),
         records=cluster.size,
         **times_of(cluster.first_time, peak, cluster.last_time),
         first_seq=cluster.first_seq,

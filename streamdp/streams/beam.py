@@ -295,8 +295,8 @@ class BeamStream(Stream):
 
     def keywords(self) -> dict[int, list[str]]:
         """Words that are far more frequent in a live cluster than in the others, by label."""
-        search = self.search
-        return {} if search is None else keywords_of(search, self._words)
+        search, encoder = self.search, self.encoder
+        return {} if search is None or encoder is None else keywords_of(search, encoder)
 
     def counters(self) -> dict[str, int]:
         """Counts for metrics and summaries."""
