@@ -211,6 +211,13 @@ def _named(settings: Settings, file: str) -> Settings:
         if vector is not None:
             found["vector_field"] = vector
             reads.append(f"vectors from {vector!r}")
+    text = found.get("text_field", settings.text_field)
+    open_to_both = settings.vector_field is None and settings.embed is None and is_sparse(settings) is None
+    if written == "parquet" and text in columns and open_to_both and not settings.of_categories:
+        vector = vector_column(others())
+        if vector is not None:
+            found |= {"texts": (text,), "vector_field": vector}
+            reads.append(f"beside them vectors from {vector!r}")
     if settings.date_field is None:
         lacking = settings.time_field == default.time_field and default.time_field not in header
         own, compact = settings.time_field, settings.time_unit == default.time_unit
