@@ -36,7 +36,17 @@ class Exit(IntEnum):
 
 
 class StreamdpError(Exception):
-    """What was foreseen: one line for people, an exit code for scripts."""
+    """What was foreseen: one line for people, an exit code for scripts.
+
+    Examples
+    --------
+    >>> from streamdp import Engine
+    >>> try:
+    ...     Engine(baem=4)
+    ... except StreamdpError as error:
+    ...     print(int(error.exit_code), error)
+    78 baem: no such setting, did you mean beam?
+    """
 
     def __init__(self, message: str, exit_code: Exit) -> None:
         super().__init__(message)

@@ -24,6 +24,14 @@ class Evidence(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     together than in a cluster each, before the prior says anything. ``words`` are those of both, or their
     values, each with by how much less that is without it in either; below 0 it speaks against. They come by
     how much they say, and need not add up. Vectors count as ``meaning``.
+
+    Examples
+    --------
+    >>> from streamdp import Engine
+    >>> engine = Engine()
+    >>> answers = engine.advance(["storm over the coast", "coast storm", "late goal wins"])
+    >>> engine.together("a storm", "the coast storm").nats > 0 > engine.together("a storm", "a goal").nats
+    True
     """
 
     nats: float

@@ -34,7 +34,14 @@ from streamdp.settings import Settings
 
 @dataclass(frozen=True, eq=False)
 class Fit:
-    """A clustering of a collection, and how it was found."""
+    """A clustering of a collection, and how it was found.
+
+    Examples
+    --------
+    >>> found = fit([[0.0], [0.1], [9.0], [9.1]] * 5, Settings(likelihood="gaussian", variance=1.0))
+    >>> [answer.cluster for answer in found.assignments[:4]], found.log_joint < 0
+    ([0, 0, 1, 1], True)
+    """
 
     collection: Collection
     problem: Problem

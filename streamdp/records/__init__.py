@@ -284,7 +284,14 @@ JOINED = "joined"
 
 
 class Reject(msgspec.Struct, frozen=True, gc=False):
-    """An event that was refused, with the reason and the original bytes."""
+    """An event that was refused, with the reason and the original bytes.
+
+    Examples
+    --------
+    >>> from streamdp import Engine
+    >>> [(each.position, each.reason) for each in Engine().advance(["coast storm", "..."]).rejects]
+    [({'record': 1}, 'empty')]
+    """
 
     position: Position
     reason: str
@@ -293,7 +300,15 @@ class Reject(msgspec.Struct, frozen=True, gc=False):
 
 
 class Assignment(msgspec.Struct, frozen=True, gc=False, kw_only=True):
-    """The answer to one record, or (``revision`` > 0) a later change of it."""
+    """The answer to one record, or (``revision`` > 0) a later change of it.
+
+    Examples
+    --------
+    >>> from streamdp import Engine
+    >>> answers = Engine().advance(["storm over the coast", "coast storm"])
+    >>> [(each.seq, each.cluster, each.new, each.revision) for each in answers.assignments]
+    [(0, 0, True, 0), (1, 0, False, 0)]
+    """
 
     seq: int
     """Number of the record in processing order, from 0; under ``--frozen`` of those scored in this run."""
@@ -336,7 +351,16 @@ class Assignment(msgspec.Struct, frozen=True, gc=False, kw_only=True):
 
 
 class Final(msgspec.Struct, frozen=True, gc=False):
-    """Every assignment up to ``final_through`` will never change again."""
+    """Every assignment up to ``final_through`` will never change again.
+
+    Examples
+    --------
+    >>> from streamdp import Engine
+    >>> engine = Engine()
+    >>> answers = engine.advance(["storm over the coast", "coast storm"])
+    >>> engine.finish().lines[-1]
+    Final(final_through=1)
+    """
 
     final_through: int
 
@@ -350,7 +374,15 @@ TITLED, RENAMED = "titled", "renamed"
 
 
 class Event(msgspec.Struct, frozen=True, gc=False, kw_only=True):
-    """What happened to a cluster (docs/formats.md)."""
+    """What happened to a cluster (docs/formats.md).
+
+    Examples
+    --------
+    >>> from streamdp import Engine
+    >>> answers = Engine(with_events=True).advance(["storm over the coast", "late goal wins"])
+    >>> [(each.event, each.cluster, each.size) for each in answers.events]
+    [('born', 0, 1), ('born', 1, 1)]
+    """
 
     event: str
     """Which kind."""
@@ -385,7 +417,16 @@ class Event(msgspec.Struct, frozen=True, gc=False, kw_only=True):
 
 
 class ClusterSummary(msgspec.Struct, frozen=True, gc=False, kw_only=True):
-    """A live cluster of the best hypothesis."""
+    """A live cluster of the best hypothesis.
+
+    Examples
+    --------
+    >>> from streamdp import Engine
+    >>> engine = Engine()
+    >>> answers = engine.advance(["storm over the coast", "coast storm"])
+    >>> [(each.cluster, each.size, dict(each.words)["coast"]) for each in engine.clusters()]
+    [(0, 2, 2)]
+    """
 
     cluster: int
     """Its label."""

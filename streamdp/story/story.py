@@ -51,6 +51,15 @@ class Story(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     beginning of the busiest. ``surest`` and ``unsure`` are a few records by the probability of their label,
     ``samples`` the first, the most typical and the latest. ``confused_with`` are labels that its records had
     at first, with how many; ``holes`` what stands in those of a template.
+
+    Examples
+    --------
+    >>> from streamdp import Engine
+    >>> engine = Engine()
+    >>> answers = engine.advance(["storm over the coast", "coast storm"])
+    >>> story = engine.stories()[0]
+    >>> story.title, story.records, "coast" in story.keywords
+    ('storm over the coast', 2, True)
     """
 
     label: int
@@ -232,6 +241,14 @@ class Stories:
         Themes that were found.
     numbers
         Of the theme of each story by label, as of the stream's last look at themes.
+
+    Examples
+    --------
+    >>> from streamdp import Engine
+    >>> engine = Engine()
+    >>> answers = engine.advance(["storm over the coast", "late goal wins", "coast storm"])
+    >>> [(story.label, story.records) for story in engine.stories()]
+    [(0, 2), (1, 1)]
     """
 
     def __init__(
