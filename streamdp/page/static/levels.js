@@ -75,10 +75,10 @@ export class Levels {
     say($("lacking"), told.themes.length ? "" : "Stories whose words are not known have no themes.");
     this.fill(["Theme", "Stories", "Records", "Now", "Trend"], rows.map((theme) => {
       const largest = theme.titles.map((title, i) => ({ label: theme.stories[i], title }));
-      const own = largest.map((s, i) => [i ? ", " : "", this.link(s, "link")]);
+      const own = largest.map((s) => this.link(s, "link"));
       const number = theme.stories.length;
       const alone = number === 1 ? largest[0] : null;
-      const others = number > largest.length ? ` and ${count(number - largest.length)} more` : "";
+      const others = number > largest.length ? `and ${count(number - largest.length)} more` : "";
       return [
         el("div", { class: "mark" }, el("span", { class: swatch(slotOf(theme.stories[0])) }), el("div", {}, alone ? this.link(alone, "open") : el("strong", {}, theme.title), el("span", { class: "words" }, theme.keywords.join(" ")), alone ? null : el("span", { class: "members" }, own, others))),
         count(number), count(theme.records), now(theme), trend(theme),

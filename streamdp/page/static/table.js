@@ -143,7 +143,8 @@ export class Table {
     say(trend, row.ended ? "ended" : more(row));
     trend.title = `${count(row.now)} now, ${count(row.before)} before`;
     trend.dataset.way = Math.sign(row.now - row.before);
-    fill(began, moment(row.began_time, row.first_seq));
-    fill(last, moment(row.last_time, row.last_seq));
+    for (const [cell, t, seq] of [[began, row.began_time, row.first_seq], [last, row.last_time, row.last_seq]]) {
+      if (cell.firstChild?.dataset.time !== String(t)) fill(cell, moment(t, seq)); // or else what a mouse is over would go
+    }
   }
 }
