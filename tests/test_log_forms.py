@@ -205,6 +205,14 @@ def test_any_name_or_none_is_read_without_an_option(name: str, form: str, tmp_pa
     assert wanted <= {answer["template"] for answer in found}
 
 
+def test_a_talk_with_times_is_no_log(tmp_path: Path) -> None:
+    talk = "".join(
+        f"04.05.26, 12:{n:02}:07 - Anna: shall we meet at the harbour at {n}?\n" for n in range(50)
+    )
+    (tmp_path / "talk.txt").write_text(talk)
+    assert ": text, all 50 records looked at" in succeed(tmp_path, "check", "talk.txt").decode()
+
+
 def test_texts_that_come_through_a_pipe_are_no_log(tmp_path: Path) -> None:
     texts = b'{"text": "storm at the coast"}\n{"text": "a second storm"}\n'
     done = call(tmp_path, "consume", "-", "--output", "out", stdin=texts)

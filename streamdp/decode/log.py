@@ -143,7 +143,8 @@ class LogLines:
         self.form, self.recognised = "", False
         """What was learned, in words, and whether that is a log."""
         self._carried = self._parted = self._paired = self._exported = self._doubled = False
-        self.requests = False
+        self.requests = self.talks = False
+        """Whether messages are of requests; whether they may be people's: with times, and without levels."""
         self._names: list[str] = []
         self._forms = FORMS
         self._readers: dict[str, HeadReader] = {}
@@ -212,6 +213,8 @@ class LogLines:
         heads = [head for text in texts if (head := self.heads(way).pattern.match(text)) is not None]
         requests = sum(REQUEST.match(head.string, head.end()) is not None for head in heads)
         self.requests = 2 * requests > len(heads)
+        levels = sum(any(head.group(*self.heads(way).levels, 0)[:-1]) for head in heads)
+        self.talks = not (self.requests or way.syslog or self._doubled or 2 * levels > len(heads))
         behind = f"behind times as {way.name}" if way.timed else "behind their levels"
         self.form = f"{'requests' if self.requests else 'messages'} {behind}"
         known += len(texts) if self._joins else len(found)

@@ -64,7 +64,7 @@ FORMS: tuple[str, ...] = (
     r"\]?\s+PHP (?P<level>[A-Z][a-z]+)(?: error)?:\s+",
     r"\s+(?P<component>[\w-]+\[[a-z][\w.]*\]):\s+",  # Heroku
     r"\s*+##\[(?P<level>error|warning|notice|debug)\]",  # GitHub's actions
-    rf"(?P<level>{LEVEL}):(?P<component>[\w.]+):",  # Python without a format
+    rf"(?P<level>{LEVEL}):(?:(?P<component>[\w.]+):|\s+)",  # Python without a format, uvicorn
     r"(?P<level>INFO|WARN|ERRO|DEBU|FATA)\[\d+\]\s+",  # logrus on a terminal
 )
 """How heads look behind the time, the first that fits a line before others. Each needs a sign of its own, so

@@ -145,7 +145,7 @@ def _begins_as_log(file: str) -> bool:
     lines = first_of_input() if file == "-" else _first(file)
     log = LogLines(None, None)
     log.learn(lines)
-    return log.recognised
+    return log.recognised and not (log.talks and file.endswith(".txt"))
 
 
 def _as_cells(settings: Settings, file: str) -> Settings | None:
