@@ -29,13 +29,12 @@ def test_templates_times_and_fields(tmp_path: Path) -> None:
     done = call(tmp_path, "consume", "app.log", *OPTIONS, "--keep", "level,component", "--output", "out")
     told = done.stderr.decode()
     assert done.returncode == 0
-    assert "times are read as ISO 8601; a line without one belongs to the line before it" in told
-    assert "222 of the first 1,000 lines have none" in told
+    assert "times are read as ISO 8601; a line without one has that of the line before it" in told
     assert "286 lines went on with the line before: 143 exceptions found in them" in told
     every = newest_lines((tmp_path / "out").read_bytes())
-    exceptions = [line for line in every if line["template"] == "java.io.IOException@app.Server.run"]
+    exceptions = [line for line in every if line["template"] == "java.io.IOException@app.Server.run: broken"]
     assert len(exceptions) == 143
-    assert exceptions[0]["position"] == {"file": "app.log", "line": 3}
+    assert exceptions[0]["position"] == {"file": "app.log", "line": 2}
     assert (exceptions[1]["time"], exceptions[1]["keep"]["level"]) == (1767571207.5, "INFO")
     found = [line for line in every if line not in exceptions]
     assert len(found) == 1000
@@ -48,6 +47,21 @@ def test_templates_times_and_fields(tmp_path: Path) -> None:
     refused = next(line for line, kind in zip(found, kinds, strict=True) if kind == 7)
     assert refused["template"] == "connection from <ip> refused"
     assert len(refused["params"]) == 1
+
+
+def test_what_was_told_at_the_end_of_a_file_is_not_told_again_when_it_grows(tmp_path: Path) -> None:
+    lasting = ("consume", "app.log", *OPTIONS, "--output", "out", "--state", "state")
+    ends = ["InvalidLineError: 7 is none", "java.io.IOException: broken\n\tat java.io.File.read(File.java:7)"]
+    for number, end in enumerate([*ends, "the last line"]):
+        with (tmp_path / "app.log").open("a") as file:
+            file.write(f"{HEAD.format(number, 0, 0, 'and on')}\n{HEAD.format(number, 0, 1, end)}\n")
+        succeed(tmp_path, *lasting)
+    found = newest_lines((tmp_path / "out").read_bytes())
+    assert [(line["position"]["line"], line["template"]) for line in found] == [
+        *((1, "and on"), (2, "InvalidLineError: <num> is none")),
+        *((3, "and on"), (4, "java.io.IOException@java.io.File.read: broken")),
+        *((6, "and on"), (7, "the last line")),
+    ]
 
 
 def test_a_table_tells_templates(tmp_path: Path) -> None:
@@ -68,8 +82,8 @@ def test_a_stopped_run_ends_up_with_the_same_bytes(tmp_path: Path) -> None:
     paths = ("--output", "out", "--events", "events", "--state", "state")
     succeed(whole, "consume", "app.log", *OPTIONS, *paths)
     data = (parts / "app.log").read_bytes()
-    for share in (0.3, 0.31, 0.8, 1.0):
-        cut = data.rfind(b"\n", 0, int(len(data) * share)) + 1
+    for share, end in ((0.3, b"\n"), (0.31, b"java:17)\n"), (0.8, b"java:17)\n"), (1.0, b"\n")):
+        cut = data.rfind(end, 0, int(len(data) * share)) + len(end)
         (parts / "app.log").write_bytes(data[:cut])
         succeed(parts, "consume", "app.log", *OPTIONS, *paths)
     for name in ("out", "events"):

@@ -164,7 +164,12 @@ READ = {
         ("2026-05-04T12:00:01", "INFO", "com.shop.Cart", "cart 4711 opened"),
         ("2026-05-04T12:00:02", "WARNING", "com.shop.Stock", "only 3 left of B-77"),
         ("2026-05-04T12:00:03", "SEVERE", "com.shop.Pay", "payment 9 refused"),
-        ("2026-05-04T12:00:03", "SEVERE", "com.shop.Pay", "java.io.IOException@com.shop.Pay.charge"),
+        (
+            "2026-05-04T12:00:03",
+            "SEVERE",
+            "com.shop.Pay",
+            "java.io.IOException@com.shop.Pay.charge: connection reset",
+        ),
         ("2026-05-04T12:00:04", "INFO", "com.shop.Cart", "cart 4712 opened")],
     "others": [
         ("2026-05-04T12:00:01", "WARN", "shop_core", "stock is low"),

@@ -109,20 +109,28 @@ def test_what_stands_before_a_message(head: tuple[str, str, str | None, str | No
 def test_the_commonest_way_of_the_first_lines_is_meant() -> None:
     log = LogLines(None, None)
     lines = [b"2026/01/02 00:00:00 a", *(b"Dec 10 06:55:%02d h p: b" % n for n in range(20)), b"no time"]
-    assert log.learn(lines) == "times are read as syslog; a line without one belongs to the line before it"
+    assert log.learn(lines) == "times are read as syslog; a line without one has that of the line before it"
     assert log.read(lines[1], NOW) == ("b", pytest.approx(NOW - 81 * 86400 + 24946, abs=86400), None)
-    assert log.read(lines[0], NOW) is None
-    assert log.read(lines[-1], NOW) is None
+    moment = log.read(lines[1], NOW)[1]  # type: ignore[index]
+    assert [log.read(line, NOW) for line in (lines[0], lines[-1])] == [
+        ("2026/01/02 00:00:00 a", moment, None),
+        ("no time", moment, None),
+    ]
 
 
-def test_a_line_without_a_time_is_a_message_unless_nearly_all_lines_have_one() -> None:
+@pytest.mark.parametrize("dated", [2, 100])
+def test_a_line_without_a_time_is_a_message_unless_it_is_indented_or_closes_a_bracket(dated: int) -> None:
     log = LogLines(None, None, KEEP)
-    lines = [b"2026-01-05 00:00:07 ERROR it broke", b"starting up", b"  and more", b"2026-01-05 00:00:08 on"]
-    assert log.learn(lines) == "times are read as ISO 8601; a line without one is a message of its own"
+    lines = [b"2026-01-05 00:00:07 ERROR it broke", b"starting up", b"  and more", b"}, {"]
+    lines += [b"=== shop 1.2 ==="]
+    said = log.learn([*lines, *[b"2026-01-05 00:00:08 on"] * dated])
+    own = "has that of the line before it" if dated == 100 else "is a message of its own"
+    assert said == f"times are read as ISO 8601; a line without one {own}"
     assert log.read(lines[1], NOW) == ("starting up", None, None)
     assert log.read(lines[0], NOW) == ("it broke", 1767571207.0, {"level": "ERROR"})
     assert log.read(lines[1], NOW) == ("starting up", 1767571207.0, None)
-    assert log.read(lines[2], NOW) is None
+    assert [log.read(line, NOW) for line in lines[2:4]] == [None, None]
+    assert log.read(lines[4], NOW) == ("=== shop 1.2 ===", 1767571207.0, None)
 
 
 def test_a_number_is_a_time_where_nearly_all_lines_have_one_and_it_rises() -> None:
@@ -178,16 +186,6 @@ def test_a_logger_may_be_before_brackets() -> None:
         "10.1.1.1 status: 200",
         1494892800.008,
         {"level": "INFO", "component": "nova.osapi.wsgi"},
-    )
-
-
-def test_many_lines_that_go_on_with_others_are_doubtful() -> None:
-    lines = [b"2026-01-05 00:00:%02d it is" % (n % 60) for n in range(100)]
-    log = LogLines(None, None)
-    assert "doubtful" not in log.learn([*lines, *[b" more"] * 11])
-    assert log.learn([*lines, *[b" more"] * 12]).endswith(
-        "belongs to the line before it. That is doubtful: 12 of the first 112 lines have none "
-        "(streamdp check shows some)"
     )
 
 

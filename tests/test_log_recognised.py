@@ -29,7 +29,7 @@ def test_a_log_is_read_without_options(tmp_path: Path, name: str) -> None:
     assert done.returncode == 0
     assert f"{name} is read as a log, by templates (--format names another)" in done.stderr.decode()
     found = assignments((tmp_path / "out").read_bytes())
-    assert found[1]["template"] == "java.io.IOException@app.Server.run"
+    assert found[1]["template"] == "java.io.IOException@app.Server.run: broken"
 
 
 def test_a_folder_of_logs_is_read_as_they_are(tmp_path: Path) -> None:
@@ -100,5 +100,6 @@ def test_check_shows_heads_lines_that_go_on_and_templates(tmp_path: Path) -> Non
     told = succeed(tmp_path, "check", "app.log").decode()
     assert "level: INFO 121" in told
     assert "component: shop.Cart 121" in told
-    assert "1 line would go on with the line before:\n  line 2: 'java.io.IOException: broken'" in told
+    line = r"  line 3: '\tat app.Server.run(Server.java:17)'"
+    assert f"1 line would go on with the line before:\n{line}" in told
     assert "templates, of 121 lines; the commonest:" in told

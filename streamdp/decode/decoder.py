@@ -182,16 +182,16 @@ class Decoder:
 
     def _log_line(self, log: LogLines, raw: Raw) -> Record | Reject:
         arrival = log.arrival(raw.position, raw.arrival) if log.years else raw.arrival
-        found = log.read(raw.data, arrival, raw.position.get("partition"))
+        found = log.read(raw.data, arrival, raw.position.get("partition"), raw)
         if found is None:
             return Reject(raw.position, JOINED, "it goes on with the line before it", raw.data)
         return _record(found, raw)
 
-    def overdue(self, raw: Raw) -> list[Record]:
-        """Of a log: exceptions whose traces are over, to be told before this line."""
+    def overdue(self) -> list[tuple[Raw, Record]]:
+        """Of a log: traces, and lines that might have begun one; they come before the line just read."""
         if self.log is None or not self.log.overdue:
             return []
-        found = [_record(line, raw) for line in self.log.overdue]
+        found = [(held.raw, _record(held[:3], held.raw)) for held in self.log.overdue if held.raw is not None]
         self.log.overdue.clear()
         return found
 

@@ -24,23 +24,24 @@ from streamdp.decode.log_heads import (
     head_reader,
 )
 from streamdp.decode.log_times import EPOCH, KNOWN, Written, Years, moment, moment_of, written_as
-from streamdp.decode.log_traces import Trace, goes_on
+from streamdp.decode.log_traces import Held, Trace
+from streamdp.records import Raw
 
 FIRST = 1000
 """Lines by which the way of writing times is found."""
 
 MOSTLY = 0.9
-"""Nearly all: the share of lines that must have a time for others to go on with the line before, or a host
-and a program after it where that is no syslog, or a time behind other columns."""
+"""Nearly all: the share of lines that must have a time for the others to have that of the line before, or a
+host and a program after it where that is no syslog, or a time behind other columns."""
 
 PROBED = 100
 """Lines in which a time behind other columns is looked for before it is in all."""
 
-DOUBTFUL = 0.1
-"""Share of lines that go on with the one before beyond which that is doubtful."""
-
 MOST_COLUMNS = 8
 """Columns that may stand before a time."""
+
+GOES_ON = " \t)]}"
+"""With what lines begin that go on with the line before, where that has a head."""
 
 DEEPEST = 4
 """Lines in each other that are read: of a container, of a journal, of a program, of its library."""
@@ -79,6 +80,8 @@ INNER = (*KNOWN[:-1], _LEVELED)
 """How lines may begin that others carry."""
 
 
+_TIME = re.compile(r"\S*\d[:.,/-]\d\S*|\b\d{9,}\b", re.ASCII)
+
 _NO_HEADS = HeadReader(re.compile(NEVER), (), (), (), 0)
 
 
@@ -107,6 +110,8 @@ class Place:
         self.trace = Trace()
         self.time: float | None = None
         self.kept: dict[str, Any] | None = None
+        self.text = ""
+        self.raw: Raw | None = None
         self.headed = False
         self.parts: dict[str, Said] = {}
         """Of lines that come in parts: those that there are, by stream and container."""
@@ -151,8 +156,8 @@ class LogLines:
         """How heads are read, by the expression of their times."""
         self._joins = True
         self._places: dict[object, Place] = {}
-        self.overdue: list[Line] = []
-        """Exceptions that had no frame of one's own, told once their traces are over."""
+        self.overdue: list[Held] = []
+        """Traces, and lines that might have begun one; lines of which only parts came."""
         self.exceptions = 0
         self.given = timestamp_format is not None or pattern is not None
         self.years: dict[str, Years] = {}
@@ -186,7 +191,14 @@ class LogLines:
             self.form = kinds.replace("objects", "objects of JSON")
             return f"its lines are {kinds}: times, levels and messages are read from their fields"
         trace = Trace()
-        bare = [text for text in texts if trace.read(text) is None and not goes_on(text)]
+        bare = [
+            text
+            for text in texts
+            if any(way.pattern.match(text) for way in KNOWN)
+            or not (trace.read(Held(text), apart=True) or text[:1] in GOES_ON)
+        ]
+        trace.end()
+        bare += [held.message for held, told in trace.ended if not told]
         leveled = [match for text in bare if (match := _LEVELED.pattern.match(text)) is not None]
         ways = [self._way(bare), *self._behind(bare), (_LEVELED, leveled)]
         way, found = max(ways, key=lambda each: len(each[1]) >= MOSTLY * len(bare))
@@ -226,14 +238,7 @@ class LogLines:
             return "its lines begin with their levels, and have no times"
         if not self._joins:
             return f"times are read as {way.name}; a line without one is a message of its own"
-        said = f"times are read as {way.name}; a line without one belongs to the line before it"
-        joined = len(texts) - len(found)
-        if joined <= DOUBTFUL * len(texts):
-            return said
-        return (
-            f"{said}. That is doubtful: {joined:,} of the first {len(texts):,} lines have none "
-            "(streamdp check shows some)"
-        )
+        return f"times are read as {way.name}; a line without one has that of the line before it"
 
     def _found(self, form: str) -> str:
         """It is a log of such a form; in words."""
@@ -312,33 +317,32 @@ class LogLines:
         years = self.years.get(position.get("file", ""))
         return years[bisect_right(years, (position["line"], math.inf)) - 1][1] if years else arrival
 
-    def room(self, place: object) -> float:
-        """How many lines that come from there next can be passed over: see :meth:`pass_over`."""
+    def ordinary(self, place: object) -> bool:
+        """Whether lines that come from there next and are ordinary can be read elsewhere, and passed over."""
         at = self._places.get(place)
-        if at is None or self.written is not None:
-            return math.inf if at is None else at.trace.room(True)
-        return at.trace.room(False) if at.time is None else 0
+        return at is None or not (at.trace.busy or (self.written is None and at.time is not None))
 
-    def pass_over(self, place: object, lines: int, last: Sequence[Line]) -> None:
-        """So many ordinary lines came from there, read elsewhere, for which there was room.
-
-        ``last`` are some that came last.
-        """
+    def pass_over(self, place: object, time: float | None, kept: dict[str, Any] | None) -> None:
+        """Ordinary lines came from there: the last one's time, and the fields kept of it."""
         at = self._places.setdefault(place, Place())
-        at.trace.skip(lines, [message for message, _, _ in last])
-        _, time, at.kept = last[-1]
-        at.time = at.time if time is None else time
+        at.time, at.kept = at.time if time is None else time, kept
 
-    def read(self, data: bytes, arrival: float, place: object = None) -> Line | None:
-        """The message, its time and the fields kept; None for a line that goes on with the one before.
+    def held(self, place: object) -> list[Raw]:
+        """Lines from there of which something may still be told."""
+        at = self._places.get(place)
+        return [] if at is None else [held.raw for held in at.trace.held if held.raw is not None]
 
-        Of the lines of a stack trace one is the event of its exception. ``place`` says which file or
-        partition the line is from. Raises RefusedError and UnicodeDecodeError.
+    def read(self, data: bytes, arrival: float, place: object = None, raw: Raw | None = None) -> Line | None:
+        """The message, its time and the fields kept; None for a line of a trace, or one that goes on.
+
+        ``overdue`` has what is known of such: events of traces, and lines that turned out to be messages.
+        ``place`` says which file or partition the line is from. Raises RefusedError and UnicodeDecodeError.
         """
         text = plain(data.decode())
         at = self._places.get(place)
         if at is None:
             at = self._places[place] = Place()
+        at.text, at.raw = text, raw
         if self._names and text.startswith("#"):
             self._names = text.split()[1:] if text.startswith(_FIELDS) else self._names
             return None
@@ -380,43 +384,46 @@ class LogLines:
         return said.message, said.time, self.kept(said.level, said.component)
 
     def _followed(self, at: Place, text: str, line: Line | None, *, headed: bool = False) -> Line | None:
-        """A line, or the exception whose trace it is of."""
-        headed = headed or self.written is not None
-        told = at.trace.read(text, False) if line is None else at.trace.read(line[0], headed)
-        if told is None and line is None and (self._joins or text[0].isspace()):
-            told = at.trace.joined(text)
-        if told is not None:
-            return self._told(at, told) if told else None
-        message, time, kept = (text, None, None) if line is None else line
-        message = text_value(message, "message")
-        if at.trace.passes(message):
-            self._end(at)
-        at.time, at.kept = at.time if time is None else time, kept
-        return message, at.time, kept
+        """A line, unless it is of a trace or goes on with another; ``headed``: what others carry."""
+        message, time, kept = (text, at.time, at.kept) if line is None else line
+        if not at.trace.busy:
+            text_value(message, "message")
+        held = Held(message, at.time if time is None else time, kept, at.raw)
+        apart = headed or self.written is not None or self._pattern is not None
+        key = "" if line is None and not self._carried else _before(at.text, message)
+        of_trace = at.trace.read(held, key, apart=apart)
+        self._hear(at)
+        if of_trace or (line is None and (self._pattern is not None or text[:1] in GOES_ON)):
+            return None
+        at.time, at.kept = held.time, kept
+        return text_value(message, "message"), held.time, None if line is None else kept
 
-    def _end(self, at: Place) -> None:
-        told = at.trace.end()
-        if told:
-            self.overdue.append(self._told(at, told))
+    def _hear(self, at: Place) -> None:
+        self.exceptions += sum(told for _, told in at.trace.ended)
+        self.overdue += [held for held, _ in at.trace.ended]
+        at.trace.ended.clear()
 
-    def end(self) -> None:
-        """Nothing follows for now: traces that have begun are over, and lines of which parts came."""
+    def end(self, *, messages: bool = False) -> None:
+        """Nothing follows for now: traces are over, and lines of which parts came.
+
+        With ``messages`` only what began no trace for certain is over.
+        """
         for at in self._places.values():
+            at.trace.end(messages=messages)
+            self._hear(at)
+            if messages:
+                continue
             for outer in at.parts.values():
                 if (line := self._of_container(at, outer, outer.time or 0.0)) is not None:
-                    self.overdue.append(line)
+                    self.overdue.append(Held(*line, at.raw))
             at.parts.clear()
             if at.entry:
                 with contextlib.suppress(RefusedError):
-                    self.overdue += filter(None, [self._entry(at, _CURSOR, 0.0)])
+                    line = self._entry(at, _CURSOR, 0.0)
+                    self.overdue += [] if line is None else [Held(*line, at.raw)]
                 at.entry = {}
-            if at.trace.framed:
-                self._end(at)
-
-    def _told(self, at: Place, text: str) -> Line:
-        """An exception, as of the line before it."""
-        self.exceptions += 1
-        return text, at.time, at.kept
+            at.trace.end()
+            self._hear(at)
 
     def _by_pattern(self, text: str, arrival: float) -> Line | None:
         assert self._pattern is not None
@@ -531,6 +538,12 @@ class LogLines:
 def plain(text: str) -> str:
     """A line without colours and other signs that are not seen."""
     return _UNSEEN.sub("", text) if _UNSEEN.search(text) else text
+
+
+def _before(text: str, message: str) -> str:
+    """What stands before a message in a line but for times: of the lines of one trace it is the same."""
+    before = "{" if text.startswith("{") else text.removesuffix(message)
+    return f"{' '.join(_TIME.sub('', before).split())}|" if before else ""
 
 
 def _carrier(text: str) -> dict[str, Any] | None:

@@ -11,7 +11,7 @@ import msgspec
 
 from streamdp.decode.fields import RefusedError
 from streamdp.decode.log_heads import LEVEL, PAIRED, level_name
-from streamdp.decode.log_traces import Trace
+from streamdp.decode.log_traces import Held, Trace
 from streamdp.decode.objects import plain_fields
 
 Path = tuple[str, ...]
@@ -188,10 +188,13 @@ def _with_exception(message: str, record: Mapping[str, Any]) -> str:
     if not further:
         return first
     trace = Trace()
-    trace.passes(first)
-    told = [trace.read(line) or trace.joined(line) for line in further.split("\n") if line]
-    found = next(filter(None, [*told, trace.end()]), None)
-    return message.rstrip("\r\n") if found is None else f"{first} {found}"
+    for number, line in enumerate([first, *further.split("\n")]):
+        trace.read(Held(line, number))
+    trace.end()
+    found = next((held for held, told in trace.ended if told), None)
+    if found is None:
+        return message.rstrip("\r\n")
+    return f"{first} {found.message}" if found.time else found.message
 
 
 def _request(record: Mapping[str, Any]) -> str | None:

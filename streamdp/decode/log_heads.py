@@ -26,7 +26,8 @@ _HEAD = rf"""(?x:[\])>]?[\s,|-]*+
        (?=[\s:,|-])[\s:,|-]*+)?
     (?:(?P<component>[A-Za-z_][\w$-]*+(?:\.[\w$-]++)++)\s++(?=\[))?
     (?:{_BRACKETS}(?P<dash>\s++-\s++)?[\s:]*+)?
-    (?(dash)|(?:(?P<component>{_NAME.replace("#", chr(92) + "#")})(?:\(\s*+\d++\))?:\s++)?))"""
+    (?(dash)|(?:(?![\w.$]*+(?:(?<=Error)|(?<=Exception)|(?<=Throwable)):)
+        (?P<component>{_NAME.replace("#", chr(92) + "#")})(?:\(\s*+\d++\))?:\s++)?))"""
 """What may be between the time and the message: numbers, a level, a thread in brackets, a component."""
 
 _THREAD = r"\[[^\[\]]*+\]\s*+"

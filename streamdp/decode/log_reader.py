@@ -10,7 +10,7 @@ from streamdp.decode.fields import Parts, RefusedError
 from streamdp.decode.log import LogLines, plain
 from streamdp.decode.log_fields import requested
 from streamdp.decode.log_times import moment_of
-from streamdp.decode.log_traces import NEAR
+from streamdp.decode.log_traces import names_exception
 from streamdp.decode.texts import columns_of, places_of
 from streamdp.records import JOINED, Raw, Record, Reject
 from streamdp.records.columns import Columns
@@ -42,53 +42,71 @@ class LogReader:
         raws = RawBatch.of(found) if together and not isinstance(found, RawBatch) else found
         if together and self._log.together and isinstance(raws, RawBatch) and len(raws):
             places = _partitions(raws)
-            if len(places) == 1:
-                return self._together(raws, places.pop())
-        return Columns.of(record for number, raw in enumerate(found) for _, record in self._one(number, raw))
+            place = places.pop()
+            held = [] if places else self._log.held(place)
+            both = RawBatch.of([*held, *raws]) if held else raws
+            if not places and both is not None:
+                return self._together(both, place, held)
+        return Columns.of(record for raw in found for _, record in self._one(raw))
 
-    def end(self, last: Raw) -> list[Record]:
-        """Nothing follows the last line for now: the exceptions of traces that are over."""
-        self._log.end()
-        return self._decoder.overdue(last)
+    def end(self, *, messages: bool = False) -> list[Record]:
+        """Nothing follows for now: traces, and ``messages`` that might have begun one; or only these."""
+        self._log.end(messages=messages)
+        return [record for _, record in self._late()]
 
-    def _one(self, number: int, raw: Raw) -> list[tuple[int, Record | Reject]]:
-        """What one line says, with its number, behind exceptions of traces that are over."""
+    def _late(self) -> list[tuple[Raw, Record]]:
+        """Records of lines that were taken for such as continue others."""
+        found = self._decoder.overdue()
+        self.joined -= len(found)
+        self.shown = [raw for raw in self.shown if all(raw is not late for late, _ in found)]
+        return found
+
+    def _one(self, raw: Raw) -> list[tuple[Raw, Record | Reject]]:
+        """What one line says, behind what was only now found out of lines before it."""
         decoded = self._decode(raw)
-        records: list[Record | Reject] = [*self._decoder.overdue(raw)]
-        if decoded.__class__ is Record or decoded.reason != JOINED:  # type: ignore[union-attr]
-            records.append(decoded)
-        else:
-            self.joined += 1
-            if len(self.shown) < SHOWN:
-                self.shown.append(raw)
-        return [(number, record) for record in records]
+        joined = decoded.__class__ is Reject and decoded.reason == JOINED
+        self.joined += joined
+        if joined and len(self.shown) < SHOWN:
+            self.shown.append(raw)
+        return [*self._late(), *([] if joined else [(raw, decoded)])]
 
-    def _together(self, raws: RawBatch, place: object) -> Columns:
-        """What lines from one place say: of ordinary ones at once, of the others one by one."""
+    def _together(self, raws: RawBatch, place: object, held: Sequence[Raw]) -> Columns:
+        """What lines from one place say: of ordinary ones at once, of the others one by one.
+
+        The first were read before, and are ``held``.
+        """
         log, found = self._log, list[tuple[int, Parts | Reject]]()
         kept = dict[tuple[str | None, ...], dict[str, Any] | None]()
         reader, timed, zone = log.reading()
         match, odd, written = reader.pattern.match, reader.odd, reader.times
         parts = reader.parts if not _PARTS.isdisjoint(self._keep) else ()
-        arrivals, first, until = self._arrivals(raws), 0, log.room(place)
+        arrivals, ordinary = self._arrivals(raws), log.ordinary(place)
+        last: tuple[float | None, dict[str, Any] | None] | None = None
+        numbers, alone = {id(raw): i for i, raw in enumerate(held)}, list[Raw]()
         for i, line in enumerate(self._readable(raws)):
+            if i < len(held):
+                continue
             head = time = fields = None
-            if i < until and line[:1] != b"{":
+            if ordinary and line[:1] != b"{":
                 try:
                     text = line.decode()
                     if "\x1b" in text:
                         text = plain(text)
                     head = match(text)
-                    if head is None or head.lastindex == odd:
+                    if head is None or head.lastindex == odd or names_exception(text):
                         head = None
                     elif timed:
                         time = moment_of(head.group(*written), arrivals[i], zone)
                 except (UnicodeDecodeError, RefusedError):
                     head = None
             if head is None or (timed and time is None):
-                self._pass_over(found, i - first, place)
-                found += map(_parts_of, self._one(i, raws[i]))
-                first, until = i + 1, i + 1 + log.room(place)
+                if last is not None:
+                    log.pass_over(place, *last)
+                raw, last = raws[i], None
+                numbers[id(raw)] = i
+                alone.append(raw)  # its identity is its own as long as it lives
+                found += [(numbers[id(raw)], _parts_of(record)) for raw, record in self._one(raw)]
+                ordinary = log.ordinary(place)
                 continue
             if parts:
                 key = head.group(*parts)
@@ -99,7 +117,9 @@ class LogReader:
             if log.requests and '"' in message:
                 message = requested(message) or message
             found.append((i, (message, time, None, fields)))
-        self._pass_over(found, len(raws) - first, place)
+            last = time, fields
+        if last is not None:
+            log.pass_over(place, *last)
         return columns_of(found, raws, self._keep)
 
     def _readable(self, raws: RawBatch) -> Sequence[bytes]:
@@ -118,18 +138,11 @@ class LogReader:
             return [known[0][1]] * len(raws)
         return [self._log.arrival(raws.position(i), at) for i, at in enumerate(raws.arrivals)]
 
-    def _pass_over(self, found: Sequence[tuple[int, Any]], count: int, place: object) -> None:
-        """So many ordinary lines, the last ones, are kept as they are: note what later ones may need."""
-        if count:
-            last = [parts for _, parts in found[-min(count, NEAR + 1) :]]
-            self._log.pass_over(place, count, [(message, time, kept) for message, time, _, kept in last])
 
-
-def _parts_of(read: tuple[int, Record | Reject]) -> tuple[int, Parts | Reject]:
-    number, record = read
+def _parts_of(record: Record | Reject) -> Parts | Reject:
     if isinstance(record, Reject):
-        return number, record
-    return number, (record.value, record.time, record.id, record.keep)
+        return record
+    return record.value, record.time, record.id, record.keep
 
 
 def _partitions(raws: RawBatch) -> set[int | None]:

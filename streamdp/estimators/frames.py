@@ -332,25 +332,18 @@ def _of_log(found: list[Record | Reject], settings: Settings) -> list[Record | R
     if not decoder.log.given:
         decoder.log.learn(filter(None, lines[:FIRST]))
     decoder.log.years[""] = years_of(decoder.log.dates(enumerate(lines)), written)
-    made, raw = list[Record | Reject](), Raw(b"", {}, written)
+    made = list[Record | Reject]()
     for n, (line, given) in enumerate(zip(lines, found, strict=True)):
         raw = Raw(line, {"record": n, "line": n}, written)
-        record = given if isinstance(given, Reject) else decoder.decode(raw)
-        _put_ended(made, decoder.overdue(raw))
-        made.append(record)
+        made.append(given if isinstance(given, Reject) else decoder.decode(raw))
     decoder.log.end()
-    _put_ended(made, decoder.overdue(raw))
+    for raw, late in decoder.overdue():
+        made[raw.position["record"]] = late
     for n, (record, given) in enumerate(zip(made, found, strict=True)):
         if isinstance(record, Record) and isinstance(given, Record):
             at = record.time if given.time is None else given.time
             made[n] = msgspec.structs.replace(record, position={"record": n}, time=at, arrival=None)
     return made
-
-
-def _put_ended(made: list[Record | Reject], ended: list[Record]) -> None:
-    """Put the exception of a trace that is over at the last line of it."""
-    if ended and made and _goes_on(made[-1]):
-        made[-1] = ended[-1]
 
 
 def _goes_on(record: Record | Reject) -> bool:

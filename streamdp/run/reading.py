@@ -29,7 +29,7 @@ from streamdp.decode.columns import TRUTH
 from streamdp.decode.dates import steps
 from streamdp.decode.decoder import Format
 from streamdp.decode.fields import LATEST, RefusedError, time_value
-from streamdp.decode.log import DOUBTFUL, FIRST, LogLines
+from streamdp.decode.log import FIRST, LogLines
 from streamdp.decode.log_reader import LogReader
 from streamdp.decode.log_times import years_of
 from streamdp.decode.objects import fields_of
@@ -73,6 +73,9 @@ NEWEST_FIRST = (
     "{} has its newest records first, and only a file that is not followed is read backwards: "
     "write it to a file, turn it round with tac, or say --read-order forwards"
 )
+
+SETTLED = {"settled": True}
+"""The mark of a position at which all was told of the lines of a log before it."""
 
 BACK = 1 << 16
 """Bytes before a position in a log whose lines are read again."""
@@ -257,11 +260,9 @@ class Reader:
     source: Source
     passed = 0
     """Records that the source is known to have lost."""
-    _came = 0
-    _doubted = False
-    _last: Raw | None = None
     _each = 1
     """Records of an event, about."""
+    _settled = False
     blank = 0
     """Blank lines, or of a topic tombstones, that were skipped."""
     unfinished = False
@@ -355,6 +356,11 @@ class Reader:
         return [None if time is None or time > raw.arrival + self.max_ahead else time]
 
     @property
+    def marks(self) -> dict[str, Any]:
+        """What belongs to the position of the source."""
+        return SETTLED if self._settled else {}
+
+    @property
     def one_by_one(self) -> bool:
         """Whether ``times_of`` takes a record at a time."""
         return self._texts is None
@@ -433,27 +439,16 @@ class Reader:
         if found and self._dated is not None and found[0].position.get("file", "-") not in self._dated.years:
             self._date(self._dated, found[0].position.get("file", "-"))
         records = logs.read(found, together=together)
-        if found:
-            self._last = found[-1]
-        self._came += len(found)
-        if self._last is not None and ((not found and not self.unfinished) or self.source.at_end):
-            told = logs.end(self._last)
-            if told:
-                records = Columns.of([*records.all(), *told])
-        if not self._doubted and self.joined > DOUBTFUL * self._came and self._came >= FIRST:
-            self._doubted = True
-            self._say(
-                f"{self.joined:,} of {self._came:,} lines so far go on with the line before: if that is "
-                "wrong, say how times are written (--timestamp-format, --pattern)"
-            )
-        return records
+        over = (not found and not self.unfinished) or self.source.at_end
+        lost = not isinstance(self.source, FileSource | BackwardsSource)  # a resumed run does not read back
+        told = logs.end(messages=not over) if over or lost else []
+        self._settled = not lost and over and (bool(told) or (self._settled and not found))
+        return Columns.of([*records.all(), *told]) if told else records
 
     def _learn(self, log: LogLines, found: Sequence[Raw]) -> None:
         """Learn how times are written from the beginning of a file, else from what comes, and report it."""
         self._new_log = None
-        said = log.learn(raw.data for raw in self._beginning() or found)
-        self._doubted = "doubtful" in said or not log.timed
-        self._say(said)
+        self._say(log.learn(raw.data for raw in self._beginning() or found))
 
     def _beginning(self) -> Sequence[Raw]:
         """The first lines of a file; none if it cannot be read twice."""
@@ -499,17 +494,18 @@ class Reader:
                 Exit.BAD_DATA,
             ) from None
         if found and self.decoder.log is not None and isinstance(self.source, FileSource | BackwardsSource):
-            self._read_back(self.decoder.log, self.source)
+            self._read_back(self.decoder.log, self.source, settled=SETTLED.items() <= positions.items())
         return found
 
-    def _read_back(self, log: LogLines, source: FileSource | BackwardsSource) -> None:
+    def _read_back(self, log: LogLines, source: FileSource | BackwardsSource, *, settled: bool) -> None:
         """Read the lines before a position again: it may be inside of a stack trace."""
         if self._new_log is not None:
-            self._learn(log, [Raw(data, {}, 0.0) for data in source.before(BACK)])
+            self._learn(log, [Raw(data, {}, 0.0) for _, data in source.before(BACK)])
         now = time.time()
-        for data in source.before(BACK):
-            with contextlib.suppress(RefusedError, UnicodeDecodeError):
-                log.read(data, now)
+        for line, data in source.before(BACK):
+            self.decoder.decode(Raw(data, {"file": source.path, "line": line}, now))
+        if settled:
+            log.end()
         log.overdue.clear()
         log.exceptions = 0
 

@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Container
 from pathlib import Path
+from typing import Any
 
 import msgspec
 from streamdp_connectors.protocol import Source, Watched
@@ -61,14 +62,26 @@ class Snapshots:
         late = bool(after) and time.monotonic() - self._taken >= after
         return late or self._read >= self._settings.snapshot_every
 
-    def take(self, engine: Engine, source: Source, sinks: Sinks, *, ended: bool, wait: bool) -> None:
-        """Take a snapshot; ``wait`` until it is on the disk. Raises errors of the last one, too."""
+    def take(
+        self,
+        engine: Engine,
+        source: Source,
+        sinks: Sinks,
+        *,
+        marks: dict[str, Any],
+        ended: bool,
+        wait: bool,
+    ) -> None:
+        """Take a snapshot, with ``marks`` of the source's position; ``wait`` until it is on the disk.
+
+        Raises errors of the last one, too.
+        """
         self.look(wait=True)
         began = time.perf_counter()
         self._watch.stages.enter("snapshot")
         self._watch.saving(engine)
         sinks.flush(sync=False)
-        positions = source.positions()
+        positions = source.positions() | marks
         header = Header(
             settings=model_settings(self._settings),
             seq=engine.seq,

@@ -306,7 +306,8 @@ class Run:
     def snapshot(self, *, ended: bool = False, wait: bool = True) -> None:
         """Take a snapshot; ``wait`` until it is on the disk."""
         assert self.snapshots is not None
-        self.snapshots.take(self.engine, self.source, self.sinks, ended=ended, wait=wait)
+        taken = self.engine, self.source, self.sinks
+        self.snapshots.take(*taken, marks=self.reader.marks, ended=ended, wait=wait)
 
     def step(self) -> None:
         """Read a batch and answer it."""

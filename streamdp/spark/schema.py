@@ -50,6 +50,12 @@ class Row(NamedTuple):
     part: int | None = None
 
 
+def _of_part(found: Record | Reject, part: int | None) -> Record | Reject:
+    if part is None or isinstance(found, Reject):
+        return found
+    return msgspec.structs.replace(found, part=part)
+
+
 class Intake:
     """Decodes the rows of one key. What did not come from a topic has no position."""
 
@@ -62,20 +68,19 @@ class Intake:
         By the columns to order by; else records of a topic as they are in their partitions, these merged by
         time; else by time. What is the same in all of that comes by its bytes.
         """
-        decoded = [(row, self._decode(row)) for row in sorted(rows, key=_came)]
+        raws = [(self._raw(row), row) for row in sorted(rows, key=_came)]
+        found = [self._decoder.decode(raw) for raw, _ in raws]
+        if self._decoder.log is not None:
+            self._decoder.log.end()
+        late = {id(raw): record for raw, record in self._decoder.overdue()}
+        decoded = [
+            (row, _of_part(late.get(id(raw), each), row.part))
+            for (raw, row), each in zip(raws, found, strict=True)
+        ]
         moments = dict(self._moments(decoded))
         decoded.sort(key=lambda each: (each[0].order, moments[id(each[0])], *_came(each[0])))
         kept = [found for _, found in decoded if not (isinstance(found, Reject) and found.reason == JOINED)]
-        if self._decoder.log is not None and decoded:  # exceptions whose traces have no frame of one's own
-            self._decoder.log.end()
-            kept += self._decoder.overdue(self._raw(decoded[-1][0]))
         return [row for row, _ in decoded], kept
-
-    def _decode(self, row: Row) -> Record | Reject:
-        found = self._decoder.decode(self._raw(row))
-        if row.part is None or isinstance(found, Reject):
-            return found
-        return msgspec.structs.replace(found, part=row.part)
 
     def _raw(self, row: Row) -> Raw:
         position = {} if row.topic is None else dict(zip(POSITION, row[2:5], strict=True))

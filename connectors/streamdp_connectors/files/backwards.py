@@ -84,9 +84,9 @@ class BackwardsSource:
             self.read(given - self._given, 0.0)
         return True
 
-    def before(self, most: int) -> list[bytes]:
-        """The lines before the next one, of its block, in the order in which they are read."""
-        return [data for _, data in self._ready[: self._at]]
+    def before(self, most: int) -> list[tuple[int, bytes]]:
+        """The lines before the next one, of its block, numbered, in the order in which they are read."""
+        return self._ready[: self._at]
 
     def share(self) -> float:
         """How much of the file was read, from 0 to 1."""

@@ -156,8 +156,8 @@ class FileSource:
             self._continued = True
         return True
 
-    def before(self, most: int) -> list[bytes]:
-        """The full lines among so many bytes before the next record. For a file that is seekable."""
+    def before(self, most: int) -> list[tuple[int, bytes]]:
+        """The full lines among so many bytes before the next record, numbered; of a seekable file."""
         start = max(0, self._done[1] - most)
         again = Input(self.path)
         try:
@@ -167,8 +167,9 @@ class FileSource:
                 data += chunk
         finally:
             again.close()
-        lines = data[: self._done[1] - start].split(b"\n")[1 if start else 0 :]
-        return [line.removesuffix(b"\r") for line in lines if line and not line.isspace()]
+        lines = data[: self._done[1] - start].removesuffix(b"\n").split(b"\n")
+        numbered = list(enumerate(lines, self._done[0] - len(lines) + 1))[1 if start else 0 :]
+        return [(n, line.removesuffix(b"\r")) for n, line in numbered if line and not line.isspace()]
 
     def is_same(self, positions: dict[str, Any]) -> bool:
         """Whether the file is the one at which ``positions`` were taken, as far as they tell."""
