@@ -102,10 +102,11 @@ def draw_docs(chromium: Any, folder: str) -> None:
         try:
             page = chromium.new_page(viewport={"width": 1280, "height": 800}, color_scheme="light")
             ready(page, port, "newsroom")
-            page.wait_for_function(UP_TO_DATE)
+            while not page.evaluate(UP_TO_DATE):
+                time.sleep(0.2)
             page.fill("#text", "moon probe launched at dawn")
             page.click("#score button")
-            page.wait_for_selector("#scored li", timeout=30_000)
+            page.wait_for_selector("#scored li")
             page.evaluate("document.activeElement.blur(); scrollTo(0, 0)")
             page.screenshot(path=f"{folder}/page.png")
         finally:
