@@ -1,6 +1,6 @@
 """Agreement with the stories of invented headlines, in ten languages and in mixed streams.
 
-Each file of ``tests/data/languages`` has twelve stories of about five headlines, in the order of their time.
+Each file of ``tests/data/languages`` has twelve invented stories of five headlines each, in order.
 The first six of each language are to choose by, the last six to judge: each half is a stream of its own.
 """
 

@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+import pytest
 
+from benchmarks.languages import agreed, interleaved, stories
 from streamdp import Engine, Settings
+from streamdp.encode.stop_words import stop_words
 
 TOPICS = (("dog", "hund"), ("train", "zug"), ("storm", "sturm"))
 """Each in two languages."""
@@ -89,3 +92,17 @@ def test_all_that_is_told_of_embedded_texts_knows_what_they_mean() -> None:
     themes = np.array([parts.get(label, -1) for label in labels.tolist()])
     assert {home(themes[(topics == 0) & (languages == k)]) for k in (0, 1)} == {home(themes[topics == 0])}
     assert len({home(themes[topics == topic]) for topic in range(len(TOPICS))}) == len(TOPICS)
+
+
+@pytest.mark.parametrize(
+    "stream", ["arabic", "chinese", "german", "japanese", "russian", "spanish", "german+english"]
+)
+def test_headlines_of_each_language_find_their_stories(stream: str) -> None:
+    first, newest = agreed(stream, "choose")
+    assert min(first, newest) > 0.85
+    told = Engine()
+    told.advance(interleaved(stories(stream, "choose"), 0)[0])
+    grammar = {word for name in stream.split("+") for word in stop_words(name)}
+    for story in told.stories():
+        assert not grammar & set(story.keywords)
+        assert "chinese" not in stream or min(map(len, story.keywords), default=2) > 1
