@@ -128,7 +128,8 @@ def _predictive(family: ExponentialGammaTerms, row: np.ndarray, x: np.ndarray, o
     total = 0.0
     for d in range(x.shape[0]):
         total += math.log(family.rate[d] + row[SUMS + d] + x[d])
-    return row[CONSTANT] - (family.shape + row[COUNT] + 1.0) * total
+    found: float = row[CONSTANT] - (family.shape + row[COUNT] + 1.0) * total
+    return found
 
 
 @log_marginal.of(ExponentialGammaTerms)

@@ -25,7 +25,7 @@ from streamdp.answers.describe import (
     tokens_of,
 )
 from streamdp.answers.evidence import Evidence
-from streamdp.answers.listing import ClusterList
+from streamdp.answers.listing import ClusterList, paragraph
 from streamdp.beam.search import BeamSearch
 from streamdp.encode.batch import Batch, Labelled
 from streamdp.encode.embedding import load_embedding
@@ -567,6 +567,11 @@ class Engine(OneThreadAtATime, but=("advance", "score", "search")):
             text = texts.get(answer.seq, "")
             found[answer.cluster].append(record_of(answer, text, self.kind, self.settings))
         return found
+
+    def _repr_html_(self) -> str:
+        """Its stories as a table; a display of a notebook that is updated with it follows the stream."""
+        counted = f"{self.seq:,} records" + (f", {self.held_back:,} held back" if self.held_back else "")
+        return paragraph(counted) + self.stories(records=False)._repr_html_()
 
     @property
     def promised(self) -> float:

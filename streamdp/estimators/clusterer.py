@@ -27,7 +27,7 @@ if TYPE_CHECKING:
         pass
 
     class ClusterMixin:  # noqa: D101
-        pass
+        def fit_predict(self, X: Any, y: Any = None, **more: Any) -> np.ndarray: ...  # noqa: D102
 else:
     from sklearn.base import BaseEstimator, ClusterMixin
 

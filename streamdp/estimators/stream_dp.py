@@ -56,6 +56,10 @@ class _WithoutRiver:
     def _get_params(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in inspect.signature(type(self)).parameters}
 
+    if TYPE_CHECKING:  # River's own does it, in a pipeline
+
+        def __ror__(self, other: Any) -> Any: ...
+
     def clone(self, new_params: dict[str, Any] | None = None) -> Self:
         """A new estimator with the same parameters, that has learned nothing."""
         return type(self)(**{**copy.deepcopy(self._get_params()), **(new_params or {})})

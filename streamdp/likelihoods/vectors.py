@@ -21,7 +21,8 @@ from streamdp.kernels.checks import PerDimension, per_dimension, whole
 from streamdp.kernels.jit import entry, generic, kernel
 from streamdp.kernels.sound import UnsoundError, require
 from streamdp.likelihoods.base import NOTHING, Likelihood, Moments, pooled
-from streamdp.likelihoods.rows import Row, clear_row
+from streamdp.likelihoods.rows import Row as Row
+from streamdp.likelihoods.rows import clear_row
 
 TOLERANCE = 1e-6
 """Share of the largest square by which rounding may have blurred a spread."""
