@@ -103,6 +103,32 @@ def unequal(seed: int) -> list[str]:
     return found
 
 
+def enclosed(seed: int) -> list[str]:
+    """Lines with texts in quotes, lists, objects, queries, and names of several words."""
+    r = random.Random(seed)
+    words = ["ann", "Bob", "of", "it's", "x.y", "/a", "GET", "7", "true", "ü", "a1", "DejaVu", "Sans", '\\"']
+    found = []
+    for _ in range(500):
+        some = [r.choice(words) for _ in range(r.randrange(5))]
+        text, sign, items = " ".join(some), r.choice("\"'"), r.choice((", ", ",", " ")).join(some)
+        query = "&".join(f"{word}={text[:3]}" for word in some)
+        found.append(
+            r.choice(
+                [
+                    f"loading {r.choice(('font', 'msg', 'Event'))}={sign}{text}{sign} size={r.randrange(9)}",
+                    f"loading font name={text} size={r.randrange(9)}",
+                    f"loading font name={text}, as {r.choice(words)}",
+                    f"{r.choice(words)}.started hosts=[{items}] of {text} are up",
+                    f"user {sign}{text}{sign}: {r.choice(('yes', 'no'))}",
+                    f"got {{{sign}a{sign}: {r.choice(words)}, {items}}} now",
+                    f"GET /{r.choice(words)}?{query} took {r.randrange(9)} ms",
+                    f"{r.choice(('Adding', 'Removing', 'a.started', 'a.exe'))} for {text} [{sign}{items}",
+                ]
+            )
+        )
+    return found
+
+
 def now(stream: LineStream, label: int) -> int:
     """The label of today."""
     while (older := int(stream.state.clusters[label]["older"])) != label:
@@ -121,7 +147,8 @@ def labels(stream: LineStream, texts: list[str], step: int) -> list[int]:
 
 
 @pytest.mark.parametrize(
-    "texts", [lines(1500)[0], noise(600, 1), noise(300, 2) + lines(300, 3)[0], unequal(1), unequal(2)]
+    "texts",
+    [lines(1500)[0], noise(600, 1), noise(300, 2) + lines(300, 3)[0], unequal(1), unequal(2), enclosed(3)],
 )
 def test_kernels_and_plain_python_agree(texts: list[str]) -> None:
     oracle, stream = Stream(), LineStream(Terms())

@@ -64,7 +64,7 @@ def plain_labels(texts: list[str], given: Given, **bounds: int) -> list[int]:
     return found
 
 
-@pytest.mark.parametrize("bounds", [{}, {"most": 60}, {"templates": 15}])
+@pytest.mark.parametrize("bounds", [{}, {"most": 60}, {"templates": 30}])
 def test_corrected_templates_are_those_of_plain_python(bounds: dict[str, int]) -> None:
     names = {"most": "max_lines", "templates": "max_clusters"}
     chosen = Settings(likelihood="template", retain=50, **{names[k]: n for k, n in bounds.items()})
@@ -188,7 +188,7 @@ def test_sigkill_at_any_moment_changes_no_byte(half: Path, tmp_path: Path) -> No
 
     succeed(folder, "correct", "state", "close", label("answered with code"), "hole", "1")
     succeed(folder, "correct", "state", "split", label("user"), "hole", "2", "200")
-    succeed(folder, "correct", "state", "merge", label("<word> none"), label("<word> <id>"))
+    succeed(folder, "correct", "state", "merge", label("DELETE"), label("GETS"))
     marked = copied(folder, tmp_path / "killed")
     succeed(folder, *RUN, **SETTINGS)
     go_on_killed(marked, *RUN, **SETTINGS)

@@ -13,7 +13,9 @@ from feeds import reloaded
 from streamdp import Engine, Record, Settings
 from streamdp.errors import ConfigError
 from streamdp.kernels.packed import pack, unpack
-from streamdp.lines.base import USUAL
+from streamdp.lines.base import USUAL, Terms
+from streamdp.lines.state import roots
+from streamdp.lines.stream import LineStream
 from streamdp.records import Answers, Assignment, Reject
 from streamdp.settings.assemble import template_bounds
 from streamdp.state.snapshot import SnapshotError
@@ -290,3 +292,32 @@ def test_lines_of_spaces_are_no_samples_after_a_stop_either() -> None:
     for engine in (through, stopped):
         engine.advance(["", "disk 7 full", "  "])
     assert through.dumps() == stopped.dumps()
+
+
+NAMES = ("ann", "bob", "cyd", "dora", "eve", "fay", "gil", "hana", "ivo", "jan", "kim", "lou")
+EVENTS = ("open.started", "open.complete", "close.started", "close.complete")
+FONTS = ("Arial", "Noto Sans", "Times New Roman", "Courier")
+
+
+@pytest.mark.parametrize(
+    ("count", "texts"),
+    [
+        (1, [f"user {name} logged in" for name in NAMES[:6]]),
+        (1, [f"hello {name}" for name in NAMES]),
+        (1, [f"{name} joined the channel" for name in NAMES]),
+        (2, [f'msg="{verb} target"' for verb in ("Adding", "Removing")] * 50),
+        (2, [f'{verb} for "job-{i}"' for i in range(50) for verb in ("StartContainer", "StopPodSandbox")]),
+        (4, [f"{name} on port={i}" for i in range(40) for name in EVENTS]),
+        (1, [f'loading font name="{font}" size={i}' for i in range(9) for font in FONTS]),
+        (1, [f"loading font name={font} size={i}" for i in range(9) for font in FONTS]),
+        (2, [f"web is up, msg={what} size={i}" for i in range(9) for what in ("done", "not done")]),
+        (1, [f"hosts {list(NAMES[i : i + 1 + i % 3])} of zone are up" for i in range(9)]),
+        (1, [f'got {{"id": {i}{tail}}} from queue' for i in range(9) for tail in ("", ', "of": ["a", "b"]')]),
+        (1, [f"GET /a/b{tail} took 5 ms" for tail in ("?x=1&y=2", "?z=c", "?q=a,b&page=3")]),
+    ],
+)
+def test_what_is_a_value_and_what_is_none(count: int, texts: list[str]) -> None:
+    stream = LineStream(Terms())
+    told = [label for part in stream.take(texts) for label in part.answers["label"].tolist()]
+    older = roots(stream.state.clusters["older"][: stream.counters()["clusters_created"]])
+    assert len(set(older[told])) == count

@@ -13,6 +13,7 @@ from streamdp.lines.shown import Marker
 from streamdp.lines.stream import LineStream
 from tests.oracle.template_stream import Stream
 from tests.oracle.templates import (
+    BETWEEN,
     CLASSES,
     GROUPS,
     WEIGHTS,
@@ -243,9 +244,41 @@ def test_what_changes_from_line_to_line_is_folded(text: str, folded: str) -> Non
     assert fold(text) == folded
 
 
+@pytest.mark.parametrize(
+    ("text", "tokens"),
+    [
+        ('font="Noto Sans" is used', 'font = " Noto~Sans " is used'),
+        ('font="Noto" is used', 'font = " Noto " is used'),
+        ('error="no route after 5 s, closed" x', 'error = " 0 " x'),
+        ("user 'ann lee' isn't here", "user ' ann~lee ' isn ' t here"),
+        ('"ann lee" isn\'t here', '" ann lee " isn \' t here'),
+        ('level=info msg="Adding target"', 'level = info msg = " Adding target "'),
+        ('Event: "Adding target"', 'Event : " Adding target "'),
+        ('request="GET /a/b" x', 'request = " GET /a/b " x'),
+        ('said "a \\" b" x', 'said " a~\\~b " x'),
+        ('said "a b', 'said " a b'),
+        ("hosts [a, b.c] up", "hosts [ a~b.c ] up"),
+        ("hosts ['a'] up", "hosts [ a ] up"),
+        ("hosts [a] up", "hosts [ a ] up"),
+        ("hosts [a b] up", "hosts [ a b ] up"),
+        ("sizes [1, 22, 3] up", "sizes [ 0 ] up"),
+        ("sizes [] up", "sizes [ 0 ] up"),
+        ("array x[1, 2] up", "array x [ 0 , 0 ] up"),
+        ("[main, web] up", "[ main , web ] up"),
+        ('got {"a": "b", "c": {"d": [1]}} now', "got 0 now"),
+        ("got {} now, {x} and ${a: b}", "got 0 now , {x} and ${a : b}"),
+        ('{"a": "b c"} now', '{ " a " : " b~c " } now'),
+        ("GET /a/b?x=1&y=z HTTP/1.1", "GET /a/b?0 HTTP/0"),
+        ("GET /a?q=x,y. ok? a=b", "GET /a?0. ok? a = b"),
+    ],
+)
+def test_values_of_several_words_are_one_token(text: str, tokens: str) -> None:
+    assert tokens_of(text) == tuple(tokens.replace("~", BETWEEN).split(" "))
+
+
 def test_kinds_and_tokens() -> None:
     assert tokens_of('user=root, "x y" (uid=0)') == (
-        *("user", "=", "root", ",", '"', "x", "y", '"', "(", "uid", "=", "0", ")"),
+        *("user", "=", "root", ",", '"', f"x{BETWEEN}y", '"', "(", "uid", "=", "0", ")"),
     )
     kinds = {
         w: kind_of(class_of(w))
@@ -325,9 +358,9 @@ def test_the_kernel_folds_as_plain_python_does(seed: int) -> None:
 
 def test_which_tokens_have_no_blank_before_them() -> None:
     line = tokens_of('at LOCAL(0), "a b" Jun 14 2005:')
-    assert line == ("at", "LOCAL", "(", "0", ")", ",", '"', "a", "b", '"', "0", ":")
+    assert line == ("at", "LOCAL", "(", "0", ")", ",", '"', f"a{BETWEEN}b", '"', "0", ":")
     glued = [token for token, own in zip(line, line.glued, strict=True) if own]
-    assert glued == ["(", "0", ")", ",", "a", '"', ":"]
+    assert glued == ["(", "0", ")", ",", f"a{BETWEEN}b", '"', ":"]
     first = LineStream(Terms())
     list(first.take(['at LOCAL(0), "a b" Jun 14 2005:']))
     assert first.state.slots["glued"][: len(line)].tolist() == [int(own) for own in line.glued]

@@ -53,6 +53,7 @@ class Terms(NamedTuple):
     elsewhere: float = 0.3
     rho: float = 0.1
     rho_word: float = 1e-11
+    rho_first: float = 1e-30
     placed: float = 0.9
     masks: int = 0
 
@@ -73,9 +74,12 @@ SIZES = (26, 26, 1, 1, 2, 1, 2, 24, 128)
 """How many characters each category has once digits are folded."""
 
 LETTERS, DIGIT, CAPITALS = 0b100000011, 0b100, 0b10
-QUOTE, APOSTROPHE, SLASH, COLON, EQUALS, ROUND, SQUARE = b"\"'/:=(["
+QUOTE, APOSTROPHE, SLASH, COLON, EQUALS, ROUND, SQUARE, DOT = b"\"'/:=([."
 LONGER = 7 / 8
 """Probability that a spelling goes on."""
+
+SUFFIX = 3
+"""Letters at the end of names of files and hosts at most."""
 
 LEAST = -600.0
 """The least log probability of a spelling: what is less would vanish."""
@@ -142,14 +146,32 @@ def lettered(state: State, token: int) -> bool:
 
 @kernel
 def wordy(state: State, token: int) -> bool:
-    """Whether a token is a word: it has a letter and no digit, and is no path, name of a host or address."""
+    """Whether a token is a word: it has a letter and no digit, and is no path or address, file or host.
+
+    Names of files and hosts have dots, and the last of their parts is short.
+    """
     row = state.tokens[token]
     if row.shown & LETTERS == 0 or row.shown & DIGIT != 0:
         return False
-    for i in range(row.start, row.start + row.length - 1):
-        if PARTED[state.text[i]] and CATEGORY[state.text[i + 1]] & LETTERS:
-            return False
-    return True
+    dots, since = False, 0
+    for i in range(row.start, row.start + row.length):
+        since += 1
+        if PARTED[state.text[i]]:
+            if state.text[i] != DOT:
+                return False
+            dots, since = True, 0
+    return not dots or since == 0 or since > SUFFIX
+
+
+@kernel
+def is_first(state: State, line: np.ndarray, i: int) -> bool:
+    """Whether token i of a line is the first with a letter, or of a message in quotes."""
+    if i > 1 and begins(state, line[i - 1], QUOTE) and begins(state, line[i - 2], EQUALS):
+        return True
+    k = 0
+    while k < i and not lettered(state, line[k]):
+        k += 1
+    return k == i
 
 
 @kernel
@@ -171,22 +193,33 @@ def begins(state: State, token: int, sign: int) -> bool:
 
 
 @kernel
-def is_assigned(state: State, earlier: int, before: int, token: int, behind: int, further: int) -> bool:
-    """Whether a token is a value for where it stands, between these (less than 0: none).
+def valued(state: State, line: np.ndarray, i: int, n: int) -> bool:
+    """Whether token i of a line of ``n`` is a value for where it stands.
 
-    Behind ``=``, quoted or not; in brackets by itself; in quotes by itself, but as a key or the first of a
-    line; behind a quotation mark, a word in capitals before a path, as a method of HTTP.
+    Behind ``=``; in brackets by itself; in quotes by itself, but as a key or the first of a line; behind a
+    quotation mark, a word in capitals before a path, as a method of HTTP.
     """
-    row, quoted = state.tokens[token], begins(state, before, QUOTE) or begins(state, before, APOSTROPHE)
-    if begins(state, before, EQUALS) or (quoted and begins(state, earlier, EQUALS)):
-        return True
-    if quoted and behind == before and earlier >= 0 and not begins(state, further, COLON):
+    before, behind, row = (
+        line[i - 1] if i > 0 else -1,
+        line[i + 1] if i + 1 < n else -1,
+        state.tokens[line[i]],
+    )
+    if begins(state, before, EQUALS):
         return True
     if (begins(state, before, ROUND) and begins(state, behind, ROUND + 1)) or (
         begins(state, before, SQUARE) and begins(state, behind, SQUARE + 2)
     ):
         return True
-    return bool(quoted and row.shown == CAPITALS and row.length > 2 and begins(state, behind, SLASH))
+    if not begins(state, before, QUOTE) and not begins(state, before, APOSTROPHE):
+        return False
+    if (
+        behind == before
+        and i > 1
+        and line[i - 2] >= 0
+        and not (i + 2 < n and begins(state, line[i + 2], COLON))
+    ):
+        return True
+    return bool(row.shown == CAPITALS and row.length > 2 and begins(state, behind, SLASH))
 
 
 @kernel
@@ -257,19 +290,13 @@ def length(n: int) -> float:
 
 
 @kernel
-def valued(state: State, line: np.ndarray, i: int, n: int) -> bool:
-    """Whether token i of a line of ``n`` is a value for where it stands."""
-    earlier, before = line[i - 2] if i > 1 else -1, line[i - 1] if i > 0 else -1
-    behind, further = line[i + 1] if i + 1 < n else -1, line[i + 2] if i + 2 < n else -1
-    return is_assigned(state, earlier, before, line[i], behind, further)
-
-
-@kernel
 def own_terms(state: State, scratch: Scratch, i: int, n: int, terms: Terms) -> tuple[float, float]:
     """Probability that token i of a new line is a constant and this; that it is a hole's value."""
     token, assigned = scratch.line[i], valued(state, scratch.line, i, n)
     kind, held = KIND_OF[state.tokens[token].shown], scratch.held[i] * scratch.classed[i]
     own, varies = (1.0 - terms.rho) * constant(state, token, terms), terms.rho * held
+    if not assigned and wordy(state, token) and is_first(state, scratch.line, i):
+        return own + (terms.rho - terms.rho_first) * held, terms.rho_first * held
     if kind == WORD and not assigned and not is_value(state, token):
         own, varies = own + (terms.rho - terms.rho_word) * held, terms.rho_word * held
     if kind != NUMBER and (assigned or (kind == IDENTIFIER and not wordy(state, token))):

@@ -9,11 +9,13 @@ from __future__ import annotations
 import numpy as np
 
 from streamdp.kernels.jit import kernel
-from streamdp.lines.base import DIGIT, LETTERS, is_shut, is_value, lettered, wordy
+from streamdp.lines.base import DIGIT, EQUALS, LETTERS, begins, is_shut, is_value, lettered, wordy
+from streamdp.lines.enclosed import is_message
 from streamdp.lines.scan import closed
 from streamdp.lines.search import next_living, place_key
 from streamdp.lines.slots import is_constant, same
 from streamdp.lines.state import Lines, State, look_up, put
+from streamdp.lines.words import DELIMITER, KINDS
 
 LOOKED_AT = 64
 """Templates of other lengths that one is compared with, of those that share two of its constants."""
@@ -51,6 +53,13 @@ def _covered(state: State, a: int, b: int) -> bool:
     if same(state, a, b) or is_shut(state, x) or is_shut(state, y):
         return same(state, a, b)
     return not (is_constant(state, a) and is_constant(state, b)) or (_varies(state, x) and _varies(state, y))
+
+
+@kernel
+def _is_name(state: State, a: int, b: int) -> bool:
+    """Whether two slots are constants, and one is a name."""
+    one = wordy(state, state.slots[a].founder) or wordy(state, state.slots[b].founder)
+    return one and is_constant(state, a) and is_constant(state, b)
 
 
 @kernel
@@ -113,11 +122,12 @@ def _ends_alike(state: State, first: int, n: int, second: int, m: int, pieces: b
 
     With ``pieces`` a hole is shared with whatever it covers, and what blanks part is shared as a whole.
     """
-    head, tail, equal = 0, 0, 0
+    head, tail, equal, begun = 0, 0, 0, False
     while head < n:
         a, b = first + head, second + head
-        if not _covered(state, a, b):
+        if not _covered(state, a, b) or not (begun or same(state, a, b) or not _is_name(state, a, b)):
             break
+        begun = begun or lettered(state, state.slots[a].founder)
         head += 1
     while (
         pieces
@@ -165,10 +175,40 @@ def _related(state: State, a: int, b: int) -> bool:
         begins = shown > 0 or (shown == 0 and not _opens(state, second + head))
         if begins and _list_of(state, second + head, second + m - tail, shown) > 0:
             return True
+        if _is_value_of(state, second, head, m - tail, m) and _is_value_of(state, first, head, n - tail, n):
+            return True
     head, tail, equal = _ends_alike(state, first, n, second, m, True)
     one = _piece(state, first + head, first + n - tail)
     other = _piece(state, second + head, second + m - tail)
     return equal >= 2 and one > 0 and other > 0 and one + other > 2
+
+
+@kernel
+def _begins(state: State, slot: int, sign: int) -> bool:
+    """Whether a slot begins with a sign."""
+    return begins(state, state.slots[slot].founder, sign)
+
+
+@kernel
+def _is_value_of(state: State, slot: int, begin: int, stop: int, n: int) -> bool:
+    """Whether slots of a template are words of a value: behind an equals sign, before the next name or sign.
+
+    But of a message.
+    """
+    if begin > 1 and not _begins(state, slot + begin - 1, EQUALS):
+        begin -= 1  # the first word may be shared, as a hole
+    if begin < 2 or stop >= n or not _begins(state, slot + begin - 1, EQUALS):
+        return False
+    name = state.tokens[state.slots[slot + begin - 2].founder]
+    if is_message(state.text, name.start, name.start + name.length):
+        return False
+    for i in range(begin, stop):
+        if (i > begin and state.slots[slot + i].glued) or is_shut(state, state.slots[slot + i].founder):
+            return False
+    sign = KINDS[state.text[state.tokens[state.slots[slot + stop].founder].start]] & DELIMITER != 0
+    return sign or (
+        stop + 1 < n and not state.slots[slot + stop].glued and _begins(state, slot + stop + 1, EQUALS)
+    )
 
 
 @kernel

@@ -5,7 +5,8 @@ digits counts as one where it begins with 0x, has four characters or more with a
 and so do four such runs or more with ``:`` or ``-`` between them, of any length. An address of IPv6 is one,
 with its zone, the length of its prefix, or brackets and a port. ``lines/words.py`` says
 which words are folded: in dates, units behind a number, and true, false and null. What a mask has matched
-(``lines/masks.py``) is written as that mask's byte.
+(``lines/masks.py``) is written as that mask's byte. A value of several words (``lines/enclosed.py``) is one
+token: a number too where it has a digit, else its words.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import numpy as np
 from streamdp.kernels.hashing import EMPTY, mix
 from streamdp.kernels.jit import entry, kernel
 from streamdp.lines.automaton import FILLED, MASKED
+from streamdp.lines.enclosed import OPENS, next_value, write_words
 from streamdp.lines.words import (
     ALNUM,
     DELIMITER,
@@ -32,7 +34,7 @@ from streamdp.lines.words import (
     may_begin,
     run_end,
     unit_end,
-    value_end,
+    word_end,
 )
 
 _COLON, _DOT, _SLASH, _PERCENT, _OPEN, _SHUT = 58, 46, 47, 37, 91, 93
@@ -218,7 +220,7 @@ def _folded_end(data: np.ndarray, start: int, i: int, stop: int) -> int:
     if fresh and kind & ALNUM and may_begin(data, i, stop):
         end = date_end(data, start, i, stop)
         if end == i and kind & LETTER:
-            end = value_end(data, start, i, stop)
+            end = word_end(data, start, i, stop)
     if end == i and (kind & (DIGIT | SIGN) or (kind & HEX and fresh)):
         end = _number_end(data, start, i, stop)
         if end > i:
@@ -240,6 +242,7 @@ def fold_line(
     begins = ends = stop  # of the next address
     if _may_have_address(data, start, stop):
         begins, ends = _next_address(data, start, start, stop)
+    opens = closes = -1  # of the next value of several words
     i, before, blank = start, np.uint8(DELIMITER), True
     while i < stop:
         byte = data[i]
@@ -250,13 +253,19 @@ def fold_line(
             if before != DELIMITER:
                 before = np.uint8(SPACE)
             continue
-        begin = i
-        if i == begins:
+        begin, several = i, False
+        if OPENS[byte] and i != opens:
+            opens, closes = next_value(data, start, i, stop)
+        if i == opens:
+            end, opens, several = closes, -1, True
+            if begins < end:
+                begins, ends = _next_address(data, start, end, stop)
+        elif i == begins:
             end = ends
             begins, ends = _next_address(data, start, ends, stop)
         else:
             end = _folded_end(data, start, i, begins)
-        if end > i:
+        if end > i or several:
             byte, kind, i = byte if byte >= MASKED else np.uint8(48), np.uint8(DIGIT), end
         else:
             i += 1
@@ -273,15 +282,19 @@ def fold_line(
                 marks[marked, 0] = begin
                 marks[marked, 1] = -1
                 marked += 1
-        if end > begin and marked < marks.shape[0]:
+        words = write_words(data, begin, end, folded, n) if several else n
+        if (end > begin or several) and words == n and marked < marks.shape[0]:
             marks[marked, 0] = begin
             marks[marked, 1] = end
             marked += 1
         blank = False
         before = np.uint8(DELIMITER) if kind & DELIMITER else np.uint8(0)
-        folded[n] = byte
-        n += 1
-        code = mix(code, byte)
+        if words == n:
+            folded[n] = byte
+            words += 1
+        for k in range(n, words):
+            code = mix(code, folded[k])
+        n = words
     if marked < marks.shape[0]:
         marks[marked, 0] = -1
     return n, closed(code), tokens

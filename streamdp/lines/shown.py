@@ -32,6 +32,7 @@ FOLDED: tuple[tuple[str, str], ...] = (
     ("<null>", r"(?i:null|none|nil)"),
     ("<date>", rf"(?:[0-9]{{1,2}}[ /-])?(?:{NAMES})[a-z]*[ ,/-].*"),
     ("<num>", r"[-+<>~]?[0-9]+([.,:/_-]+[0-9]+)*"),
+    ("<text>", r"(?s:[^ ,=\"'{}\[\]]*[ ,=\"'{}\[\]].*)|"),
 )
 """What a part that is folded may be, the first that it is; else it is hexadecimal."""
 

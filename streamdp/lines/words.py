@@ -227,7 +227,7 @@ def unit_end(data: np.ndarray, at: int, stop: int) -> int:
 
 
 @kernel
-def value_end(data: np.ndarray, start: int, at: int, stop: int) -> int:
+def word_end(data: np.ndarray, start: int, at: int, stop: int) -> int:
     """Where true or false, or null behind a sign that a value follows, ends; ``at`` where it is else."""
     group, end = _word(data, at, stop)
     if group != VALUE and group != EMPTY_VALUE:

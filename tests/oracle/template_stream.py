@@ -7,16 +7,18 @@ import math
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
-from tests.oracle.closing import shut
+from tests.oracle.closing import DELIMITERS, shut
 from tests.oracle.templates import (
     DIGIT,
     LETTERS,
+    MESSAGE,
     Base,
     Cluster,
     Line,
     Settings,
     Slot,
     class_of,
+    is_first,
     kind_of,
     lettered,
     united,
@@ -169,7 +171,7 @@ class Stream:
         A copy is of any template of this length; those that are not near could not matter and are left out.
         """
         s, base = self.settings, self.base
-        terms = [base.terms(w, valued(line, i, line)) for i, w in enumerate(line)]
+        terms = [base.terms(w, valued(line, i, line), is_first(line, i)) for i, w in enumerate(line)]
         own = [sum(each) for each in terms]
         alike = sum(len(c.slots) == len(line) for c in self.clusters.values())
         ways = [math.log(1 - s.copies if alike else 1.0) + sum(map(math.log, own))]
@@ -313,15 +315,18 @@ def related(a: Cluster, b: Cluster, base: Base) -> bool:
     if len(a.slots) == len(b.slots):
         return False
     a, b = sorted((a, b), key=lambda c: len(c.slots))
-    one, other, equal = apart(a.slots, b.slots, base)
+    head, tail, equal = apart(a.slots, b.slots, base)
+    one, other = a.slots[head : len(a.slots) - tail], b.slots[head : len(b.slots) - tail]
     closed = any(shut(w) for slot in one + other for w in slot.values)
     classes = {class_of(w) for slot in one + other for w in slot.values if class_of(w) & (LETTERS | DIGIT)}
     own = {class_of(w) for slot in one for w in slot.values if class_of(w) & (LETTERS | DIGIT)}
     begins = own or other[0].founder not in ("(", "[")
     if equal >= 2 and begins and not closed and len(classes) == 1 and min(classes) & DIGIT:
         return True
-    one, other, equal = apart(a.slots, b.slots, base, pieces=True)
-    found = piece(one), piece(other)
+    if equal >= 2 and all(of_name(c.slots, head, len(c.slots) - tail) for c in (a, b)):
+        return True
+    head, tail, equal = apart(a.slots, b.slots, base, pieces=True)
+    found = [piece(c.slots[head : len(c.slots) - tail]) for c in (a, b)]
     return equal >= 2 and min(found) > 0 and sum(found) > 2
 
 
@@ -337,15 +342,36 @@ def varies(token: str, base: Base) -> bool:
     return bool(class_of(token) & (LETTERS | DIGIT)) and (base.holds(token) or not wordy(token))
 
 
-def apart(
-    a: list[Slot], b: list[Slot], base: Base, pieces: bool = False
-) -> tuple[list[Slot], list[Slot], int]:
-    """What is between head and tail that two templates share; how many words they share before any hole.
+def of_name(slots: list[Slot], begin: int, stop: int) -> bool:
+    """Whether slots are words of a value: behind a name and an equals sign, before the next or a sign."""
+    if begin > 1 and slots[begin - 1].founder != "=":
+        begin -= 1  # the first word may be shared, as a hole
+    part, rest = slots[begin:stop], slots[stop:]
+    if begin < 2 or not rest or slots[begin - 1].founder != "=" or MESSAGE.search(slots[begin - 2].founder):
+        return False
+    if any(slot.glued for slot in part[1:]) or any(shut(slot.founder) for slot in part):
+        return False
+    return rest[0].founder in DELIMITERS or (
+        len(rest) > 1 and not rest[0].glued and rest[1].founder.startswith("=")
+    )
+
+
+def apart(a: list[Slot], b: list[Slot], base: Base, pieces: bool = False) -> tuple[int, int, int]:
+    """How many slots at the head and the tail two templates share; how many words before any hole.
 
     With ``pieces`` what blanks part is shared as a whole or not.
     """
     n, m, head, tail = len(a), len(b), 0, 0
     while head < n and covered(a[head], b[head], base):
+        pair = a[head], b[head]
+        first = not any(lettered(slot.founder) for slot in a[:head])
+        if (
+            first
+            and not same(*pair)
+            and all(s.constant for s in pair)
+            and any(wordy(s.founder) for s in pair)
+        ):
+            break
         head += 1
     while pieces and head > 0 and any(slot.glued for slot in (*a[head : head + 1], *b[head : head + 1])):
         head -= 1
@@ -358,7 +384,7 @@ def apart(
         lambda pair: same(*pair), zip(reversed(a[n - tail :]), reversed(b[m - tail :]), strict=True)
     )
     equal = sum(lettered(slot.founder) for slot, _ in (*before, *behind))
-    return a[head : n - tail], b[head : m - tail], equal
+    return head, tail, equal
 
 
 def piece(slots: list[Slot]) -> int:

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 
-from tests.oracle.closing import OPEN, Closing, closed_tokens, shut
+from tests.oracle.closing import DELIMITERS, OPEN, Closing, closed_tokens, shut
 
 GROUPS = (
     "abcdefghijklmnopqrstuvwxyz",
@@ -63,7 +63,9 @@ HEX = re.compile(
     r"(?<![0-9A-Za-z\x00])(?:0[xX][0-9a-fA-F]+|[0-9a-fA-F]+(?:[:-][0-9a-fA-F]+)*)(?![0-9A-Za-z])"
 )
 NUMBER = re.compile(r"(?:(?<![0-9A-Za-z\x00])[-+<>~])?[0-9]+(?:[.:,/_-]+[0-9]+)*")
-PARTED = re.compile(r"[./\\@][A-Za-z\x80-\xff]")
+MESSAGE = re.compile(r"(?<![0-9A-Za-z])(?:msg|message|event)$", re.IGNORECASE)
+BETWEEN = "\x1f"
+"""What stands between the words of a value of several."""
 TOKENS = re.compile(r"""[=:,;()\[\]"']|[^ \t\n\v\f\r=:,;()\[\]"']+""")
 
 Line = tuple[str, ...]
@@ -82,8 +84,8 @@ class Settings:
     ``copies`` is the share of new templates that are copies of one that is there, ``mutation`` that of their
     slots which are not copied; ``elsewhere`` that of values of holes that are tokens known from other places;
     ``rho`` is the share of tokens of new lines that are values of holes, ``rho_word`` what of it is left to
-    words that are no values by sight, ``placed`` the share of places of values, paths and identifiers with
-    digits that are holes. Values of a hole have a strength and a discount.
+    words that are no values by sight, ``rho_first`` to what is first, ``placed`` the share of places of
+    values, paths and identifiers with digits that are holes. Values of a hole have a strength and a discount.
     """
 
     concentration: float = 1.0
@@ -98,6 +100,7 @@ class Settings:
     elsewhere: float = 0.3
     rho: float = 0.1
     rho_word: float = 1e-11
+    rho_first: float = 1e-30
     placed: float = 0.9
     masks: int = 0
     """How many names of masks there are."""
@@ -226,9 +229,73 @@ def masked(line: str, masks: Sequence[tuple[str, str]]) -> list[Char]:
     return found
 
 
+def value_at(text: str, i: int) -> tuple[int, int] | None:
+    """Where the value of several words begins and ends that the sign at a place opens."""
+    text, end = text[: i + 4096], -1
+    if text[i] == "?":
+        found = re.compile(r"[0-9A-Za-z][^ \t\n\v\f\r\"')\]<>]*").match(text, i + 1)
+        end = i + 1 + len(found[0].rstrip(DELIMITERS + ".")) if found and "=" in found[0] else -1
+    elif i > 0 and text[i - 1] in DELIMITERS:
+        end = text_end(text, i) if text[i] in "\"'" else list_end(text, i)
+    if end < 0 or any(char in MASKED for char in text[i:end]):
+        return None
+    begin = i + (text[i] != "{")
+    inside = text[begin:end].strip(" \t\n\v\f\r")
+    begin = text.index(inside, begin) if inside else end
+    return begin, begin + len(inside)
+
+
+def text_end(text: str, i: int) -> int:
+    """Where a text in quotes ends; -1 where it has one word, or is a message or a request."""
+    sign = text[i]
+    units = re.compile(rf"(?:\\.|[^\\{sign}]|{sign}(?=[0-9A-Za-z]))*", re.DOTALL).match(text, i + 1)
+    assert units is not None
+    at = units.end()
+    singles = [unit.start() for unit in re.compile(r"\\.|.", re.DOTALL).finditer(text, i + 1, at)]
+    blanks = [k for k in singles if text[k] in " \t\n\v\f\r"]
+    if text[at : at + 1] != sign or not blanks or MESSAGE.search(text[:i].rstrip(DELIMITERS)):
+        return -1
+    return -1 if re.compile("[A-Z].?/", re.DOTALL).match(text, blanks[0] - 1) else at
+
+
+def list_end(text: str, i: int) -> int:
+    """Where a list or an object in brackets ends; -1 where it is none."""
+    depth = list(itertools.accumulate((c in "[{") - (c in "]}") for c in text[i:]))
+    if 0 not in depth:
+        return -1
+    at = i + depth.index(0)
+    inside = text[i + 1 : at]
+    several = "," in inside or inside[:1] in ("", '"', "'") or (text[i] == "{" and ":" in inside)
+    if not several or re.compile("[0-9A-Za-z]").match(text, at + 1):
+        return -1
+    return at + (text[i] == "{")
+
+
+def joined(chars: list[Char]) -> tuple[list[Char], dict[str, list[Char]]]:
+    """Characters with a sign for each value of several words; what those are that have no digit."""
+    text, words, found, at = "".join(char for char, *_ in chars), dict[str, list[Char]](), list[Char](), 0
+    for i, char in enumerate(text):
+        span = value_at(text, i) if i >= at and char in "\"'[{?" else None
+        if span is None:
+            continue
+        begin, end = span
+        found += chars[at:begin]
+        whole = chars[begin][1], chars[end - 1][2] if end > begin else chars[begin][1]
+        own = [part for part in re.split(f"[{re.escape(DELIMITERS)}]+", text[begin:end]) if part]
+        if re.search("[0-9]", text[begin:end]) or char in "{?" or text[begin : begin + 1] == "{" or not own:
+            sign = FOLDED if re.match("[0-9A-Za-z]", text[end - 1]) else COLONS
+        else:
+            sign = chr(0xE100 + len(words))
+            words[sign] = [(each, *whole) for each in BETWEEN.join(own)]
+        found.append((sign, *whole))
+        at = end
+    return found + chars[at:], words
+
+
 def tokens_of(line: str, masks: Sequence[tuple[str, str]] = (), closing: Closing = OPEN) -> Line:
     """The folded tokens of a line; of masks there are names and expressions."""
-    chars, data = folded(masked(line, masks)), line.encode()
+    chars, words = joined(masked(line, masks))
+    chars, data = [own for char in folded(chars) for own in words.get(char[0], [char])], line.encode()
     found = list(TOKENS.finditer("".join(char for char, *_ in chars)))
     raw = []
     for match in found:
@@ -261,20 +328,31 @@ def lettered(token: str) -> bool:
 
 
 def wordy(token: str) -> bool:
-    """Whether it has a letter and no digit, and is no path, name of a host or address."""
-    return lettered(token) and not class_of(token) & DIGIT and not PARTED.search(token)
+    """Whether it has a letter and no digit, and is no path or address, file or host.
+
+    Names of files and hosts have dots, and the last of their parts is short.
+    """
+    parts = token.split(".")
+    if not lettered(token) or class_of(token) & DIGIT or re.search(r"[/\\@]", token):
+        return False
+    return len(parts) == 1 or not 0 < len(parts[-1]) <= 3
+
+
+def is_first(line: Sequence[str], i: int) -> bool:
+    """Whether token i is the first with a letter, or of a text in quotes behind an equals sign."""
+    return tuple(line[max(i - 2, 0) : i]) == ("=", '"') or not any(map(lettered, line[:i]))
 
 
 def valued(line: Sequence[str | None], i: int, founders: Sequence[str]) -> bool:
     """Whether token i of a line, None for a hole, is a value for where it stands.
 
-    Behind an equals sign, quoted or not; in brackets by itself; in quotes by itself, but as a key or the
+    Behind an equals sign; in brackets by itself; in quotes by itself, but as a key or the
     first of a line; behind a quotation mark, a word in capitals before a path: of holes as of the
     ``founders``.
     """
     before, behind = [None, None, *line[:i]], [*line[i + 1 :], None, None]
     quoted, after = before[-1] in ('"', "'"), "".join(founders[i + 1 : i + 2])
-    if before[-1] == "=" or (quoted and before[-2] == "="):
+    if before[-1] == "=":
         return True
     if (before[-1], after) in (("(", ")"), ("[", "]")):
         return True
@@ -360,11 +438,13 @@ class Base:
         base = (1 - s.elsewhere) * spelled + s.elsewhere * elsewhere
         return self._smooth(self.held.get(shown), token, base)
 
-    def terms(self, token: str, value: bool = False) -> tuple[float, float]:
+    def terms(self, token: str, value: bool = False, first: bool = False) -> tuple[float, float]:
         """Probability that a token of a new line is a constant and this; and that it is a hole's value."""
         shown, s = class_of(token), self.settings
         held, kind = self.hole(token) * self.hole_class(shown), kind_of(shown)
         constant, hole = (1 - s.rho) * self.constant(token), s.rho * held
+        if first and not value and wordy(token):
+            return constant + (s.rho - s.rho_first) * held, s.rho_first * held
         if kind == "word" and not value and not self.holds(token):
             constant, hole = constant + (s.rho - s.rho_word) * held, s.rho_word * held
         if kind != "number" and (value or (kind == "identifier" and not wordy(token))):
