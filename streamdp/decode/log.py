@@ -206,9 +206,8 @@ class LogLines:
             return "no times are found at the beginning of its lines: each is a message"
         self.written = way
         self._readers.clear()
-        self._doubled = (
-            way.timed and len(found) + len(leveled) >= MOSTLY * len(bare) and 3 * len(leveled) > len(bare)
-        )
+        apart = sum(way.pattern.match(match.string) is None for match in leveled)
+        self._doubled = way.timed and len(found) + apart >= MOSTLY * len(bare) and 3 * apart > len(bare)
         rest = [(match.string, match.end()) for match in found]
         again = [text[_blank_end(text, at) :] for text, at in rest]
         second = next(self._behind(again), None) if way.timed else None

@@ -119,7 +119,7 @@ KNOWN = (
     _written("month.day", rf"(?P<m>\d\d)\.(?P<d>\d\d) {_CLOCK}{_PARTS}{_ZONE}"),
     _written("month/day/year", rf"{_MONTH_NUMBER}[/-]{_DAY}[/-]{_YEAR_LAST}"),
     _written("day/month/year", rf"{_DAY}[/-]{_MONTH_NUMBER}[/-]{_YEAR_LAST}"),
-    _written("month's name, day, year", rf"{_MONTH} (?P<d>\d\d?), {_YEAR_LAST}"),
+    _written("month's name, day, year", rf"{_MONTH} (?P<d>[ \d]?\d),? {_YEAR_LAST}"),
     _written("yy/mm/dd", rf"(?P<y>\d\d)/(?P<m>\d\d)/(?P<d>\d\d) {_CLOCK}{_PARTS}{_ZONE}"),
     _written("yymmdd hhmmss", r"(?P<y>\d\d)(?P<m>\d\d)(?P<d>\d\d) (?P<H>\d\d)(?P<M>\d\d)(?P<S>\d\d)(?!\S)"),
     _written(
