@@ -43,6 +43,16 @@ STYLES = {
     "epoch": [b"1767607200.125 INFO [x] up", b"1767607201 core: down", b"1767607202.0000000005 late"],
     "apache": [b"[Mon Jan 05 10:00:00 2026] [error] [client 1.2.3.4] File does not exist: /x"],
     "behind": [b"- 1117838570 2005.06.03 R02 2005-06-03-15.42.50 R02 RAS KERNEL INFO cache parity error"] * 2,
+    "spring": [
+        b"2026-01-05 10:00:00.125  INFO 7 --- [           main] c.shop.Cart    : 12 items left",
+        b"2026-01-05 10:00:01.125  WARN 7 --- [shop] [exec-1] c.shop.Pay     : refused (code 3)",
+    ],
+    "postgres": [
+        b"2026-01-05 10:00:00.125 UTC [88] LOG:  checkpoint starting: time",
+        b"2026-01-05 10:00:01.125 UTC [91] shop@orders ERROR:  duplicate key",
+    ],
+    "levels": [b"INFO:     Started server process [7]", b"ERROR:    it broke", b"WARNING:root:it is late"],
+    "day": [b"10:00:00.125 [main] INFO  shop.Cart - 12 items left", b"[23:59:59 ERR] it broke"],
     "none": [b"plain words without a time", "Köln calling".encode(), b"12 more"],
 }
 TRACE = [

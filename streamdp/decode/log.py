@@ -319,7 +319,7 @@ class LogLines:
     def ordinary(self, place: object) -> bool:
         """Whether lines that come from there next and are ordinary can be read elsewhere, and passed over."""
         at = self._places.get(place)
-        return at is None or not (at.trace.busy or (self.written is None and at.time is not None))
+        return at is None or not (at.trace.busy or (not self.timed and at.time is not None))
 
     def pass_over(self, place: object, time: float | None, kept: dict[str, Any] | None) -> None:
         """Ordinary lines came from there: the last one's time, and the fields kept of it."""
