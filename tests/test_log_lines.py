@@ -326,3 +326,10 @@ def test_the_decoder_tells_records_from_what_goes_on_with_them() -> None:
     assert empty.reason == "empty"
     assert isinstance(bad, Reject)
     assert bad.reason == "not_utf8"
+
+
+def test_a_line_of_colours_alone_is_refused_as_empty() -> None:
+    log = LogLines(None, None)
+    log.learn([b"INFO: it is up"] * 5)
+    with pytest.raises(RefusedError, match="no text"):
+        log.read(b"\x1b[0m", NOW)

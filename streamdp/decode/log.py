@@ -296,7 +296,7 @@ class LogLines:
         way = self._pattern or (None if self.written is None else self.written.pattern)
         if text.startswith("{") or way is None or way.match(text) is not None:
             return True
-        return self._pattern is None and not (self._joins or text[0].isspace())
+        return self._pattern is None and not (self._joins or text[:1].isspace())
 
     def dates(self, lines: Iterable[tuple[int, bytes]]) -> Iterator[tuple[int, re.Match[str]]]:
         """The times without a year in lines, with their numbers; of lines that begin alike the first."""
