@@ -33,11 +33,8 @@ def shown(shell: InteractiveShell) -> list[tuple[bool, str]]:
 
 def rows(html: str) -> list[list[str]]:
     """The cells of a table."""
-    found = [
-        re.findall(r"<td[^>]*>(.*?)</td>", row, re.DOTALL)
-        for row in re.findall(r"<tr>.*?</tr>", html, re.DOTALL)
-    ]
-    return [row for row in found if row]
+    found = re.findall(r"<tr>.*?</tr>", html, re.DOTALL)
+    return [cells for row in found if (cells := re.findall(r"<td[^>]*>(.*?)</td>", row, re.DOTALL))]
 
 
 def test_a_display_follows_a_stream(shell: InteractiveShell) -> None:
