@@ -37,7 +37,7 @@ from streamdp.beam.step import advance
 from streamdp.cli import warm
 from streamdp.kernels import cache, compilation, compiler, prebuilt
 from streamdp.kernels.digest import _read, _Walk, digest_of
-from streamdp.kernels.jit import Entry, Inner, generic, kernel
+from streamdp.kernels.jit import Entry, Inner, constant_kernel, generic, kernel
 from streamdp.kernels.prebuilt import V2, V3, baselines_of
 from streamdp.settings import Settings
 
@@ -355,6 +355,22 @@ def test_a_constant_makes_no_second_copy(tmp_path: Path, monkeypatch: pytest.Mon
     assert Entry(twelve_times)(values) == 5
     assert values.tolist() == [24, 48]
     assert len(times.dispatcher.overloads) == 1  # type: ignore[attr-defined]
+
+
+@constant_kernel
+def plus(value: int, more: int) -> int:
+    return value + more
+
+
+def test_a_constant_makes_one_where_that_is_asked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def plus_three(values: np.ndarray) -> int:
+        return plus(plus(int(values[0]), 1), FACTOR)
+
+    use(monkeypatch, tmp_path)
+    assert Entry(plus_three)(np.array([4, 5])) == 7
+    assert len(plus.dispatcher.overloads) == 2  # type: ignore[attr-defined]
 
 
 def test_numba_is_as_it_was_when_a_kernel_is_compiled(

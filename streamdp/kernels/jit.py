@@ -45,6 +45,11 @@ def kernel(function: F) -> F:
     return _inner(function)
 
 
+def constant_kernel(function: F) -> F:
+    """A kernel that is compiled once more for each constant that it is called with, as it is quicker then."""
+    return _inner(function, by_constant=True)
+
+
 def sum_kernel(function: F) -> F:
     """A kernel whose sums may be taken in any order, so that they are vectorised.
 
@@ -80,7 +85,11 @@ class Inner:
     @functools.cached_property
     def dispatcher(self) -> Any:
         """What numba makes of the function: once for all numbers, where it would again for each constant."""
-        made = _njit(**self.options)(self.py_func)
+        options = {**self.options}
+        by_constant = options.pop("by_constant", False)
+        made = _njit(**options)(self.py_func)
+        if by_constant:
+            return made
         template = made.get_call_template
         made.get_call_template = lambda given, named: template(
             tuple(map(_unliteral, given)), {name: _unliteral(each) for name, each in named.items()}

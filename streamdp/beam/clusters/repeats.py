@@ -9,7 +9,7 @@ import numpy as np
 from streamdp.beam.clusters.index import Index
 from streamdp.beam.data.choice import WordScores, words_shared
 from streamdp.beam.data.sizes import Sizes
-from streamdp.kernels.jit import kernel
+from streamdp.kernels.jit import constant_kernel, kernel
 
 MOST = 1e100
 """Products above it become logarithms: the next factor keeps them within the range of a double."""
@@ -21,7 +21,7 @@ MOST_NATS = 600.0
 """Of a class's product, at most: then its logarithm is taken."""
 
 
-@kernel
+@constant_kernel
 def _move_to_logs(scores: WordScores, high: int) -> None:
     """Take logarithms of the classes' products, before one leaves the range of a double."""
     ratio, log_ratio = scores.ratio, scores.log_ratio
@@ -30,7 +30,7 @@ def _move_to_logs(scores: WordScores, high: int) -> None:
         ratio[c] = 1.0
 
 
-@kernel
+@constant_kernel
 def score_repeats(
     sizes: Sizes,
     scores: WordScores,

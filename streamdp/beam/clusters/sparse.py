@@ -43,7 +43,7 @@ from streamdp.beam.data.pool import Pool
 from streamdp.beam.data.sizes import Sizes
 from streamdp.beam.data.state import Incoming, Model, State
 from streamdp.beam.step.evidence import least_new
-from streamdp.kernels.jit import kernel
+from streamdp.kernels.jit import constant_kernel, kernel
 from streamdp.likelihoods.words import base_measure, log_gamma_beside
 
 SHORT = 16
@@ -65,7 +65,7 @@ MUCH = 1e40
 """Products above it become logarithms where as many as ``SHORT`` factors may come before the next test."""
 
 
-@kernel
+@constant_kernel
 def _score_long(
     sizes: Sizes, scores: WordScores, high: int, singles: int, length: int, b1: float, d: float
 ) -> None:
@@ -84,7 +84,7 @@ def _score_long(
         scores.partial[c] = scores.log_ratio[c]
 
 
-@kernel
+@constant_kernel
 def score_singles(
     sizes: Sizes, scores: WordScores, high: int, singles: int, length: int, long: bool, b1: float, d: float
 ) -> None:
@@ -232,7 +232,7 @@ def _long_logs(sizes: Sizes, scores: Scores, founds: bool) -> float:
     return peak
 
 
-@kernel
+@constant_kernel
 def _sum(
     pool: Pool, sizes: Sizes, scores: Scores, peak: float, logs: bool, repeats: bool, founds: bool
 ) -> float:
