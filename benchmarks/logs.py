@@ -26,6 +26,7 @@ from benchmarks.log_lines import (
     made_templates,
     write_log,
 )
+from benchmarks.log_made import CHOOSE, JUDGE, made_log
 from benchmarks.workloads import child_used, show, streamdp
 from streamdp.decode.log import FIRST, LogLines
 from streamdp.lines.base import USUAL, Bounds, Terms
@@ -112,6 +113,20 @@ def heads() -> None:
         figures = (*accuracy(first, truth), *accuracy(newest, truth))
         rows.append((name, *dropped, *(f"{figure:.3f}" for figure in figures)))
     show("lines as written", ("set", "dropped", "of messages", "GA first", "FGA first", "GA", "FGA"), rows)
+
+
+def made() -> None:
+    """Generated logs: those that constants are chosen on, and those that they are judged on."""
+    rows = []
+    for name, seeds in (("chosen on", CHOOSE), ("judged on", JUDGE)):
+        figures = []
+        for seed in seeds:
+            lines = made_log(seed)
+            truth = [line.corrected for line in lines]
+            first, newest = labels_of([line.text for line in lines], Terms())
+            figures.append((*accuracy(first, truth), *accuracy(newest, truth)))
+        rows.append((name, *(f"{figure:.3f}" for figure in np.mean(figures, axis=0))))
+    show("generated logs", ("logs", "GA first", "FGA first", "GA", "FGA"), rows)
 
 
 def timed(lines: int, peer: int) -> None:
@@ -250,7 +265,7 @@ def trim() -> None:
 def main() -> None:
     """Run and print."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("what", nargs="*", default=["quality", "heads", "timed", "scaling", "memory"])
+    parser.add_argument("what", nargs="*", default=["quality", "heads", "made", "timed", "scaling", "memory"])
     parser.add_argument("--left-out", action="store_true", help="choose on twelve logs, judge on another")
     parser.add_argument("--lines", type=int, default=1_000_000)
     parser.add_argument("--peer-lines", type=int, default=100_000)
@@ -260,6 +275,8 @@ def main() -> None:
         quality(left_out=options.left_out)
     if "heads" in options.what:
         heads()
+    if "made" in options.what:
+        made()
     if "timed" in options.what:
         timed(options.lines, options.peer_lines)
     if "scaling" in options.what:

@@ -19,9 +19,6 @@ MESSAGES = (b"msg", b"message", b"event")
 
 _PARTS = SPACE | DELIMITER
 _QUOTE, _APOSTROPHE, _LIST, _OBJECT, _QUERY, _COMMA, _COLON, _EQUALS, _ESCAPE, _SLASH = b"\"'[{?,:=\\/"
-OPENS = np.isin(np.arange(256), [_QUOTE, _APOSTROPHE, _LIST, _OBJECT, _QUERY])
-"""Which bytes may open such a value."""
-
 _NO_QUERY = np.isin(np.arange(256), list(b" \t\n\v\f\r\"')]<>"))
 _NAMES = np.array([list(name.rjust(8)) for name in MESSAGES], np.uint8)
 

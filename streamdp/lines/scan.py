@@ -18,7 +18,7 @@ import numpy as np
 from streamdp.kernels.hashing import EMPTY, mix
 from streamdp.kernels.jit import entry, kernel
 from streamdp.lines.automaton import FILLED, MASKED
-from streamdp.lines.enclosed import OPENS, next_value, write_words
+from streamdp.lines.enclosed import next_value, write_words
 from streamdp.lines.words import (
     ALNUM,
     DELIMITER,
@@ -27,6 +27,7 @@ from streamdp.lines.words import (
     JOINER,
     KINDS,
     LETTER,
+    OPENS,
     SIGN,
     SPACE,
     date_end,
@@ -254,7 +255,7 @@ def fold_line(
                 before = np.uint8(SPACE)
             continue
         begin, several = i, False
-        if OPENS[byte] and i != opens:
+        if kind & OPENS and i != opens:
             opens, closes = next_value(data, start, i, stop)
         if i == opens:
             end, opens, several = closes, -1, True
@@ -291,10 +292,11 @@ def fold_line(
         before = np.uint8(DELIMITER) if kind & DELIMITER else np.uint8(0)
         if words == n:
             folded[n] = byte
-            words += 1
-        for k in range(n, words):
-            code = mix(code, folded[k])
-        n = words
+            n += 1
+            code = mix(code, byte)
+        while n < words:
+            code = mix(code, folded[n])
+            n += 1
     if marked < marks.shape[0]:
         marks[marked, 0] = -1
     return n, closed(code), tokens

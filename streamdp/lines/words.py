@@ -6,7 +6,7 @@ import numpy as np
 
 from streamdp.kernels.jit import kernel
 
-SPACE, DIGIT, LETTER, DELIMITER, JOINER, HEX, SIGN = 1, 2, 4, 8, 16, 32, 64
+SPACE, DIGIT, LETTER, DELIMITER, JOINER, HEX, SIGN, OPENS = 1, 2, 4, 8, 16, 32, 64, 128
 ALNUM = DIGIT | LETTER
 
 
@@ -20,6 +20,7 @@ def _kinds() -> np.ndarray:
         (b"=:,;()[]\"'", DELIMITER),
         (b".:,/_-", JOINER),
         (b"+-<>~", SIGN),
+        (b"\"'[{?", OPENS),
     ):
         for char in chars:
             kinds[char] |= kind
