@@ -459,6 +459,15 @@ def test_what_may_begin_a_trace_is_told_where_it_was_if_it_begins_none() -> None
     assert len(found) == 13
 
 
+@pytest.mark.parametrize("language", TRACES)
+def test_hostile_lines_take_no_longer_than_their_length(language: str) -> None:
+    """Nothing is tried twice: else the longest of these would take minutes."""
+    trace = TRACES[language][0].split("\n")
+    for unit in ("a.", "a b ", "(", "a(b) ", ":1", " in a:1", "#0 ", "at a.b(", "a/", "@", " + 1", "Error"):
+        long = unit * (20_000 // len(unit)) + "\x00"
+        assert events([*trace[:1], long, *trace[1:3], f"  at {long}", long])
+
+
 def test_lines_that_no_program_has_dated_are_messages_or_traces_of_their_own() -> None:
     dated = [HEAD.format(n) for n in range(40)]
     printed = ["=== shop 1.2 ===", "loaded 7 rules", "SELECT 1", "ValueError: no"]

@@ -223,9 +223,7 @@ def _report_log(settings: Settings, reader: Reader, taken: Sequence[Record]) -> 
             shown = ", ".join(f"{value} {count:,}" for value, count in found.most_common(5))
             print(f"{name}: {shown}")
     if reader.joined:
-        print(f"{counted(reader.joined, 'line')} would go on with the line before:")
-        for raw in reader.shown:
-            print(f"  line {raw.position.get('line')}: {raw.data.decode('utf-8', 'replace')[:120]!r}")
+        print(f"{counted(reader.joined, 'line')} would go on with the line before")
     if not settings.of_lines:
         return
     engine = Engine(settings)

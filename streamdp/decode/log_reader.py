@@ -16,9 +16,6 @@ from streamdp.records import JOINED, Raw, Record, Reject
 from streamdp.records.columns import Columns
 from streamdp.records.raw_batch import RawBatch
 
-SHOWN = 3
-"""Lines that continue others which are kept to be shown."""
-
 _PARTS = frozenset({"level", "component"})
 
 
@@ -34,8 +31,6 @@ class LogReader:
         self._keep = decoder.fields.keep
         self.joined = 0
         """Lines that continue the line before."""
-        self.shown: list[Raw] = []
-        """The first of these."""
 
     def read(self, found: Sequence[Raw], *, together: bool) -> Columns:
         """The records that lines hold, and what is refused; ``together`` lets them be side by side."""
@@ -58,7 +53,6 @@ class LogReader:
         """Records of lines that were taken for such as continue others."""
         found = self._decoder.overdue()
         self.joined -= len(found)
-        self.shown = [raw for raw in self.shown if all(raw is not late for late, _ in found)]
         return found
 
     def _one(self, raw: Raw) -> list[tuple[Raw, Record | Reject]]:
@@ -66,8 +60,6 @@ class LogReader:
         decoded = self._decode(raw)
         joined = decoded.__class__ is Reject and decoded.reason == JOINED
         self.joined += joined
-        if joined and len(self.shown) < SHOWN:
-            self.shown.append(raw)
         return [*self._late(), *([] if joined else [(raw, decoded)])]
 
     def _together(self, raws: RawBatch, place: object, held: Sequence[Raw]) -> Columns:

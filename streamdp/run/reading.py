@@ -371,11 +371,6 @@ class Reader:
         return 0 if self._logs is None else self._logs.joined
 
     @property
-    def shown(self) -> list[Raw]:
-        """The first of these."""
-        return [] if self._logs is None else self._logs.shown
-
-    @property
     def exceptions(self) -> int:
         """Exceptions read in lines of a log that continue others."""
         return 0 if self.decoder.log is None else self.decoder.log.exceptions
