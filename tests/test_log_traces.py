@@ -403,7 +403,7 @@ def test_lines_of_others_may_stand_within_a_trace(language: str) -> None:
     ],
 )
 def test_traces_whose_lines_alternate_are_told_apart_by_what_is_before_them(heads: tuple[str, str]) -> None:
-    pairs = [("python", "go, deadlock"), ("go, of a server", "python, syntax"), ("python", "python, syntax")]
+    pairs = [("python", "go, deadlock"), ("go, of a server", "clr"), ("python", "python, syntax")]
     for one, other in pairs:
         traces = [[line for line in TRACES[name][0].split("\n") if line] for name in (one, other)]
         mixed = [
@@ -430,6 +430,27 @@ def test_a_message_may_name_the_exception_of_a_trace() -> None:
         "1 request 7 failed: java.io.IOException@com.acme.shop.Cart.save: disk full",
         "4 KeyError: 'x' was no trace",
         "5 it broke",
+    ]
+
+
+@pytest.mark.parametrize("heads", [("[pod/web-1/app] ", "[pod/web-2/app] "), ("web-1  | ", "db-1   | ")])
+def test_traces_of_two_containers_are_told_apart(heads: tuple[str, str]) -> None:
+    traces = [[line for line in TRACES[name][0].split("\n") if line] for name in ("java", "python")]
+    mixed = [
+        head + line for pair in zip(*traces, strict=False) for head, line in zip(heads, pair, strict=True)
+    ]
+    mixed += [heads[1] + line for line in traces[1][len(traces[0]) :]]
+    lines = [f"{heads[0]}user {n} is in" for n in range(20)]
+    assert events([*lines, *mixed])[20:] == [f"21 {TRACES['java'][1]}", f"22 {TRACES['python'][1]}"]
+
+
+def test_the_message_of_an_exception_of_python_may_have_further_lines() -> None:
+    trace = ["Traceback (most recent call last):", '  File "/app/x.py", line 3, in load', "    read()"]
+    wrapped = ["shop.ShapeError: 2 errors", "name", "  is missing", "age", "  is missing"]
+    dated = [HEAD.format(n) for n in range(20)]
+    assert events([*dated, *trace, *wrapped, *dated])[20:22] == [
+        "21 shop.ShapeError@app/x.py#load: 2 errors",
+        "29 request failed",
     ]
 
 

@@ -390,7 +390,7 @@ class LogLines:
         held = Held(message, at.time if time is None else time, kept, at.raw)
         apart = headed or self.written is not None or self._pattern is not None
         key = "" if line is None and not self._carried else _before(at.text, message)
-        of_trace = at.trace.read(held, key, apart=apart)
+        of_trace = at.trace.read(held, key, apart=apart, carried=self._carried)
         self._hear(at)
         if of_trace or (line is None and (self._pattern is not None or text[:1] in GOES_ON)):
             return None

@@ -49,7 +49,7 @@ def _language(begins: str, frame: str, more: str, place: str = _NEVER, ends: str
 _AT = r"\s*(?:eval )?at (?:async |new )*"
 _CAUSES = (
     r"\s*(?:Caused by|Suppressed|Wrapped by):|\s*(?:---> |--- End of |\(Coroutine boundary\)|\[CIRCULAR)"
-    r"|\s+\.\.\. \d+ |\s+(?:eval )?at \S|.*nested exception is:$"
+    r"|\s*\.\.\. \d+ |\s+(?:eval )?at \S|.*nested exception is:$"
 )
 _RAISED = r"(?P<path>[^\s:]+):\d+:in [`'](?P<name>[^']*)'(?P<said>: .*) \((?P<kind>[A-Z][\w:]*)\)$"
 _JAVA = _language(
@@ -216,7 +216,8 @@ class _Open:
         if not self.over and (self._frame(text) or (self.first and not code and self._ends(text))):
             self.sure, self.wraps = True, WRAPPED if self.over and apart else 0
         elif code or self._more(text):
-            self.sure, self.awaits, self.wraps = True, _NESTED.match(text) is not None, 0
+            self.sure, self.awaits = True, _NESTED.match(text) is not None
+            self.wraps = self.wraps if self.over else 0
         elif wraps and self.wraps and not (self.over and _beginning(text)):
             self.wraps -= 1
             if not self.told:
@@ -329,11 +330,11 @@ class Trace:
         """Lines of which something may still be told."""
         return [held for run in self._open.values() if not run.told for held in run.held]
 
-    def read(self, held: Held, key: str = "", *, apart: bool = False) -> bool:
+    def read(self, held: Held, key: str = "", *, apart: bool = False, carried: bool = False) -> bool:
         """Whether a line is of a trace, or may be; else it is a message.
 
         ``key`` is what stands before the message, but for times; ``apart`` says that lines without a head
-        stand among such with one.
+        stand among such with one, ``carried`` that containers write them, whose lines may alternate.
         """
         text = held.message.rstrip()
         if key not in self._open:  # behind a line with a head come lines of its trace that have less
@@ -351,7 +352,7 @@ class Trace:
             begun = _begun(held)
             if run is not None and (begun is not None or not key):
                 self._close(key)
-            self._pass(key)
+            self._pass(key, carried)
             run = begun
             if begun is not None:
                 self._open[key] = begun
@@ -364,11 +365,12 @@ class Trace:
             if not (messages and (run.sure or run.strong)):
                 self._close(key)
 
-    def _pass(self, key: str) -> None:
+    def _pass(self, key: str, carried: bool) -> None:
         """A line passes that is not of the traces that have begun."""
         for of, run in list(self._open.items()):
             run.away, run.wraps = run.away + 1, 0
-            if run.away > NEAR or not (run.sure or run.strong) or (not of and not key):
+            waits = run.sure or run.strong or (carried and not run.before)
+            if run.away > NEAR or not waits or not (of or key):
                 self._close(of)
 
     def _close(self, key: str) -> None:
