@@ -18,6 +18,7 @@ from streamdp.encode.text import Tokenizer
 from streamdp.encode.vocabulary import Vocabulary
 from streamdp.encode.word_encoder import WordEncoder
 from streamdp.encode.words import cut
+from streamdp.kernels.packed import encoded as packed
 from streamdp.kernels.sound import UnsoundError
 from streamdp.settings.schema import StopWords
 
@@ -132,6 +133,36 @@ def test_forms_that_lost_their_words_count_as_what_is_left() -> None:
     encoder.take(np.zeros(4))
     assert encoded(encoder, [record(text, 0) for text in ("складе", "склада", "пожары")]) == [None] * 3
     assert encoder.take(np.zeros(3)).words.tolist() == [2, 2, 3]
+
+
+@pytest.mark.parametrize("lost", ["evicted", "struck"])
+def test_forms_are_stored_before_they_are_tidied(lost: str) -> None:
+    encoder, texts = (
+        WordEncoder(Tokenizer(stem="auto"), Vocabulary(1000)),
+        ["склад", "складе", "склады", "пожар"],
+    )
+    assert encoded(encoder, [record(text, 0) for text in texts]) == [None] * 4
+    if lost == "struck":
+        assert encoder.vocabulary.strike([0]) == ["склад"]
+    else:
+        encoder.vocabulary.last_seen[1:3] = 9
+        assert encoder.vocabulary.evict(np.array([False, False, False, True]), 5).tolist() == [0]
+    stored = msgspec.msgpack.decode(packed(encoder.dump()))
+    resumed = load_encoder(stored, Settings())
+    for each in (encoder, resumed):
+        assert encoded(each, [record(text, 0) for text in ("склада", "складам")]) == [None] * 2
+        assert len(set(each.take(np.zeros(6)).words.tolist()[-2:])) == 1  # type: ignore[union-attr]
+    assert packed(resumed.dump()) == packed(encoder.dump())
+
+
+def test_forms_of_a_record_that_is_erased_lose_their_names() -> None:
+    erased = "Ein Wort zu den Verträgen der Bahn"
+    engine = learned([*(3 * GERMAN), "Der Vertrag der Bahn", erased])
+    words = engine.stream().encoded.encoder.vocabulary  # type: ignore[union-attr]
+    assert {"vertrag", "verträgen"} <= {*words.words}
+    engine.forget([3 * len(GERMAN) + 1], [erased])
+    assert "vertrag" in words.words
+    assert "verträgen" not in words.words
 
 
 def test_the_language_of_one_text_is_not_known() -> None:

@@ -280,6 +280,7 @@ class WordEncoder(BagEncoder):
                 self.stops.marks[number] = mark(word, self.tokenizer.stem)
         if self._formed:
             self.stops = self.forms.resume(self.stops, forms, words)
+            self.vocabulary.lost = True  # maybe it was stored before it was tidied
 
     def dump(self) -> dict[str, Any]:
         """Everything that must be known to encode the next record, as plain values."""

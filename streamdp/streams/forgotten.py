@@ -53,6 +53,8 @@ def forget(
     only = [
         word
         for word in sorted(had)
-        if word not in others and int(seen[word]) in blank.seqs and everywhere[word] <= blank.words[word]
+        if word not in others
+        and (int(seen[word]) in blank.seqs or not everywhere[word])  # a form of another word is never seen
+        and everywhere[word] <= blank.words[word]
     ]
     return encoder.vocabulary.strike(only)
