@@ -70,6 +70,7 @@ HEADS: dict[str, Head] = {
     ),
     "zookeeper": lambda r, at, level, part: f"{stamped('%F %T', ',')(at)} - {level}  [{part}:Peer@7] - ",
     "spark": lambda r, at, level, part: f"{stamped('%y/%m/%d %T')(at)} {level} {part}.Executor: ",
+    "firewall": lambda r, at, level, part: f"{stamped('%b %d %Y %T')(at)} fw {level} {part}: ",
     "android": lambda r, at, level, part: (
         f"{stamped('%m-%d %T', '.')(at)}  {r.randrange(9999)}  7 {level[0]} {part}: "
     ),

@@ -176,10 +176,6 @@ READ = {
         ("2026-05-04T12:00:02.004", "WARN", None, "ledger 4711 is slow (shop.server.Broker)"),
         ("2026-05-04T12:00:03.900", "ERROR", None,
          "cannot read 00042.index (shop.server.Log)")],
-    "asa": [
-        ("2026-05-04T12:00:01", None, None, "fw-2 : %FW-6-3020: built outbound link 991 for outside"),
-        ("2026-05-04T12:00:02", None, None, "fw-2 : %FW-4-1060: deny tcp from 203.0.113.9"),
-        ("2026-05-04T12:00:03", None, None, "fw-2 : %FW-6-3020: built outbound link 992 for outside")],
     "others": [
         ("2026-05-04T12:00:01", "WARN", "shop_core", "stock is low"),
         ("2026-05-04T12:00:02", "INFO", "shop::http", "listening"),
