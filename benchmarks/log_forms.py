@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import tempfile
 from collections.abc import Sequence
@@ -12,14 +11,9 @@ from string import Template
 from typing import NamedTuple
 
 from benchmarks.log_lines import Line, accuracy, drain, log_lines
-from benchmarks.logs import CHUNK, labels_of
+from benchmarks.logs import labels_of, read
 from benchmarks.workloads import show
 from streamdp.lines.base import Terms
-from streamdp.records import Record
-from streamdp.run.reading import Reader
-from streamdp.run.recognise import recognised
-from streamdp.settings import Settings
-from streamdp.settings.io_options import Input
 
 BEGAN = 1777896000.0
 SETS = ("Hadoop", "BGL", "Zookeeper")
@@ -107,24 +101,11 @@ def write(form: str, event: Event) -> str:
     return WRITERS[form].substitute(fields)
 
 
-def read(path: Path) -> list[Record]:
-    """What is read of a log without an option."""
-    settings = recognised(Settings(keep=("level", "component")), str(path))
-    reader, found = Reader(settings, Input(file=str(path)), say=lambda line: None), list[Record]()
-    with contextlib.closing(reader.source):
-        while not reader.source.at_end:
-            found += [each for each in reader.read(CHUNK, 1.0) if isinstance(each, Record)]
-    return found
-
-
 def figures(form: str, lines: Sequence[Line], folder: Path) -> tuple[float, float]:
     """Group accuracy of the lines of a log that are written in a form, and Drain3's of the same."""
     written = [write(form, Event(BEGAN + n, "INFO", "shop.Cart", line.text)) for n, line in enumerate(lines)]
     path, truth = folder / "app.log", [line.corrected for line in lines]
-    path.write_text("".join(f"{line}\n" for line in written))
-    texts = [""] * len(lines)
-    for record in read(path):
-        texts[record.position["line"] - 1] = str(record.value)
+    texts = read(path, written)
     miner = drain()
     peer = [miner.add_log_message(line)["cluster_id"] for line in written]
     return accuracy(labels_of(texts, Terms())[1], truth)[0], accuracy(peer, truth)[0]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import ctypes
 import gc
 import random
@@ -28,9 +29,13 @@ from benchmarks.log_lines import (
 )
 from benchmarks.log_made import CHOOSE, JUDGE, made_log
 from benchmarks.workloads import child_used, show, streamdp
-from streamdp.decode.log import FIRST, LogLines
 from streamdp.lines.base import USUAL, Bounds, Terms
 from streamdp.lines.stream import LineStream
+from streamdp.records import Record
+from streamdp.run.reading import Reader
+from streamdp.run.recognise import recognised
+from streamdp.settings import Settings
+from streamdp.settings.io_options import Input
 
 CHUNK = 1000
 
@@ -98,18 +103,30 @@ def quality(*, left_out: bool) -> None:
         print(f"with all: {choice.best(names, NEUTRAL)}")
 
 
+def read(path: Path, lines: Sequence[str]) -> list[str]:
+    """The message of each line of a log at a path, read without an option; nothing of one that is dropped."""
+    path.write_text("".join(f"{line}\n" for line in lines))
+    settings = recognised(Settings(keep=("level", "component")), str(path))
+    reader, texts = Reader(settings, Input(file=str(path)), say=lambda line: None), [""] * len(lines)
+    with contextlib.closing(reader.source):
+        while not reader.source.at_end:
+            for record in reader.read(CHUNK, 1.0):
+                if isinstance(record, Record):
+                    texts[record.position["line"] - 1] = str(record.value)
+    return texts
+
+
 def heads() -> None:
     """Lines as written: how many are dropped, as messages too, and GA where heads are found in them."""
     rows = []
     for name in SETS + LATER:
         lines = log_lines(name)
-        truth, dropped, told = [line.corrected for line in lines], [], []
-        for written in ([line.raw.encode() for line in lines], [line.text.encode() for line in lines]):
-            log = LogLines(None, None)
-            log.learn(written[:FIRST])
-            told.append([log.read(line, time.time()) for line in written])
-            dropped.append(sum(line is None for line in told[-1]))
-        first, newest = labels_of([line[0] if line else "" for line in told[0]], Terms())
+        truth = [line.corrected for line in lines]
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "app.log"
+            told, messages = (read(path, [getattr(line, what) for line in lines]) for what in ("raw", "text"))
+        dropped = [each.count("") for each in (told, messages)]
+        first, newest = labels_of(told, Terms())
         figures = (*accuracy(first, truth), *accuracy(newest, truth))
         rows.append((name, *dropped, *(f"{figure:.3f}" for figure in figures)))
     show("lines as written", ("set", "dropped", "of messages", "GA first", "FGA first", "GA", "FGA"), rows)
