@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import json
-import tempfile
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from pathlib import Path
 from string import Template
 from typing import NamedTuple
 
 from benchmarks.log_lines import Line, accuracy, drain, log_lines
-from benchmarks.logs import labels_of, read
+from benchmarks.logs import labels_of, messages
 from benchmarks.workloads import show
 from streamdp.lines.base import Terms
 
@@ -101,23 +99,21 @@ def write(form: str, event: Event) -> str:
     return WRITERS[form].substitute(fields)
 
 
-def figures(form: str, lines: Sequence[Line], folder: Path) -> tuple[float, float]:
+def figures(form: str, lines: Sequence[Line]) -> tuple[float, float]:
     """Group accuracy of the lines of a log that are written in a form, and Drain3's of the same."""
     written = [write(form, Event(BEGAN + n, "INFO", "shop.Cart", line.text)) for n, line in enumerate(lines)]
-    path, truth = folder / "app.log", [line.corrected for line in lines]
-    texts = read(path, written)
+    truth = [line.corrected for line in lines]
     miner = drain()
     peer = [miner.add_log_message(line)["cluster_id"] for line in written]
-    return accuracy(labels_of(texts, Terms())[1], truth)[0], accuracy(peer, truth)[0]
+    return accuracy(labels_of(messages(written), Terms())[1], truth)[0], accuracy(peer, truth)[0]
 
 
 def main() -> None:
     """Run and print."""
     sets, rows = {name: log_lines(name) for name in SETS}, []
-    with tempfile.TemporaryDirectory() as folder:
-        for form in WRITERS:
-            found = [figure for lines in sets.values() for figure in figures(form, lines, Path(folder))]
-            rows.append((form, *(f"{figure:.3f}" for figure in found)))
+    for form in WRITERS:
+        found = [figure for lines in sets.values() for figure in figures(form, lines)]
+        rows.append((form, *(f"{figure:.3f}" for figure in found)))
     show("GA by form", ("form", *(each for name in SETS for each in (name, "Drain3"))), rows)
 
 

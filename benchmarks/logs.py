@@ -103,16 +103,24 @@ def quality(*, left_out: bool) -> None:
         print(f"with all: {choice.best(names, NEUTRAL)}")
 
 
-def read(path: Path, lines: Sequence[str]) -> list[str]:
-    """The message of each line of a log at a path, read without an option; nothing of one that is dropped."""
-    path.write_text("".join(f"{line}\n" for line in lines))
+def read(path: Path) -> list[Record]:
+    """What is read of a log without an option."""
     settings = recognised(Settings(keep=("level", "component")), str(path))
-    reader, texts = Reader(settings, Input(file=str(path)), say=lambda line: None), [""] * len(lines)
+    reader, found = Reader(settings, Input(file=str(path)), say=lambda line: None), list[Record]()
     with contextlib.closing(reader.source):
         while not reader.source.at_end:
-            for record in reader.read(CHUNK, 1.0):
-                if isinstance(record, Record):
-                    texts[record.position["line"] - 1] = str(record.value)
+            found += [each for each in reader.read(CHUNK, 1.0) if isinstance(each, Record)]
+    return found
+
+
+def messages(lines: Sequence[str]) -> list[str]:
+    """The message of each line of a log; nothing of one that is dropped."""
+    texts = [""] * len(lines)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "app.log"
+        path.write_text("".join(f"{line}\n" for line in lines))
+        for record in read(path):
+            texts[record.position["line"] - 1] = str(record.value)
     return texts
 
 
@@ -122,10 +130,8 @@ def heads() -> None:
     for name in SETS + LATER:
         lines = log_lines(name)
         truth = [line.corrected for line in lines]
-        with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder) / "app.log"
-            told, messages = (read(path, [getattr(line, what) for line in lines]) for what in ("raw", "text"))
-        dropped = [each.count("") for each in (told, messages)]
+        told, of_messages = (messages([getattr(line, what) for line in lines]) for what in ("raw", "text"))
+        dropped = [each.count("") for each in (told, of_messages)]
         first, newest = labels_of(told, Terms())
         figures = (*accuracy(first, truth), *accuracy(newest, truth))
         rows.append((name, *dropped, *(f"{figure:.3f}" for figure in figures)))

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 from commands import assignments, call, succeed
 
-from benchmarks.log_forms import WRITERS, Event, iso, read, write
+from benchmarks.log_forms import WRITERS, Event, iso, write
+from benchmarks.logs import read
 from streamdp.records import Record
 
 FORMS = Path(__file__).parent / "forms"

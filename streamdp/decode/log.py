@@ -167,18 +167,9 @@ class LogLines:
         """Find out how lines are written, by the first ones; what is found, in words."""
         given = [plain(line.decode("utf-8", "replace")) for line in lines]
         self.form, self.recognised = "messages without times", False
-        named = next((text for text in given if text.startswith(_FIELDS)), None)
-        if named is not None:
-            self._names = named.split()[1:]
-            return self._found("columns, which #Fields: names")
-        if given and given[0].startswith(f"{_CURSOR}="):
-            self._exported = True
-            return self._found("entries of a journal's export")
-        carried = [lead for text in given if (lead := _carrier(text)) is not None]
-        if given and len(carried) >= MOSTLY * len(given) and self._pattern is None:
-            self._carried = True
-            self._parted = any("log" in lead and lead["rest"][-1:] == "\n" for lead in carried)
-            return self._found("those of containers, each behind a name or time")
+        if found := self._carrying(given):
+            self.form, self.recognised = found, True
+            return f"its lines are {found}: times, levels and messages are read line by line"
         records = [fields_of(text) for text in given]
         texts = [text for text, record in zip(given, records, strict=True) if record is None]
         objects = sum(text.startswith("{") for text in given) - sum(text.startswith("{") for text in texts)
@@ -190,6 +181,47 @@ class LogLines:
             kinds = " and ".join(["objects"] * (objects > 0) + ["logfmt"] * (pairs > 0))
             self.form = kinds.replace("objects", "objects of JSON")
             return f"its lines are {kinds}: times, levels and messages are read from their fields"
+        bare = self._beginnings(texts)
+        leveled = [match for text in bare if (match := _LEVELED.pattern.match(text)) is not None]
+        ways = [self._way(bare), *self._behind(bare), (_LEVELED, leveled)]
+        way, found_in = max(ways, key=lambda each: len(each[1]) >= MOSTLY * len(bare))
+        if way is None or not found_in:
+            return "no times are found at the beginning of its lines: each is a message"
+        self.written = way
+        self._readers.clear()
+        self._learn_heads(way, found_in)
+        apart = sum(way.pattern.match(match.string) is None for match in leveled)
+        self._doubled = way.timed and len(found_in) + apart >= MOSTLY * len(bare) and 3 * apart > len(bare)
+        self._joins = self._doubled or (way.timed and len(found_in) >= MOSTLY * len(bare))
+        self._learn_contents(way, texts)
+        known += len(texts) if self._joins and not self._doubled else len(found_in)
+        self.recognised = self.recognised or self._doubled or known >= MOSTLY * len(given)
+        if self._doubled:
+            return f"times are read as {way.name}; levels and messages stand on the lines behind them"
+        if not way.timed:
+            return "its lines begin with their levels, and have no times"
+        if not self._joins:
+            return f"times are read as {way.name}; a line without one is a message of its own"
+        return f"times are read as {way.name}; a line without one has that of the line before it"
+
+    def _carrying(self, given: Sequence[str]) -> str:
+        """What lines are that carry others, or are of columns or entries; empty for others."""
+        named = next((text for text in given if text.startswith(_FIELDS)), None)
+        if named is not None:
+            self._names = named.split()[1:]
+            return "columns, which #Fields: names"
+        if given and given[0].startswith(f"{_CURSOR}="):
+            self._exported = True
+            return "entries of a journal's export"
+        carried = [lead for text in given if (lead := _carrier(text)) is not None]
+        if given and len(carried) >= MOSTLY * len(given) and self._pattern is None:
+            self._carried = True
+            self._parted = any("log" in lead and lead["rest"][-1:] == "\n" for lead in carried)
+            return "those of containers, each behind a name or time"
+        return ""
+
+    def _beginnings(self, texts: Sequence[str]) -> list[str]:
+        """The lines that are of no trace, and go on with none."""
         trace = Trace()
         bare = [
             text
@@ -198,16 +230,10 @@ class LogLines:
             or not (trace.read(Held(text), apart=True) or text[:1] in GOES_ON)
         ]
         trace.end()
-        bare += [held.message for held, told in trace.ended if not told]
-        leveled = [match for text in bare if (match := _LEVELED.pattern.match(text)) is not None]
-        ways = [self._way(bare), *self._behind(bare), (_LEVELED, leveled)]
-        way, found = max(ways, key=lambda each: len(each[1]) >= MOSTLY * len(bare))
-        if way is None or not found:
-            return "no times are found at the beginning of its lines: each is a message"
-        self.written = way
-        self._readers.clear()
-        apart = sum(way.pattern.match(match.string) is None for match in leveled)
-        self._doubled = way.timed and len(found) + apart >= MOSTLY * len(bare) and 3 * apart > len(bare)
+        return bare + [held.message for held, told in trace.ended if not told]
+
+    def _learn_heads(self, way: Written, found: Sequence[re.Match[str]]) -> None:
+        """Learn what stands behind the times that were found."""
         rest = [(match.string, match.end()) for match in found]
         again = [text[_blank_end(text, at) :] for text, at in rest]
         second = next(self._behind(again), None) if way.timed else None
@@ -220,29 +246,17 @@ class LogLines:
                 self._columns = columns
         numbers = [_numbers(*each) for each in rest]
         self.numbers = sorted(numbers)[int((1 - MOSTLY) * len(numbers))]
-        self._joins = len(found) >= MOSTLY * len(bare) and way.timed
-        heads = [head for text in texts if (head := self.heads(way).pattern.match(text)) is not None]
+
+    def _learn_contents(self, way: Written, texts: Sequence[str]) -> None:
+        """Learn whether messages are requests, or may be a talk."""
+        reader = self.heads(way)
+        heads = [head for text in texts if (head := reader.pattern.match(text)) is not None]
         requests = sum(REQUEST.match(head.string, head.end()) is not None for head in heads)
         self.requests = 2 * requests > len(heads)
-        levels = sum(any(head.group(*self.heads(way).levels, 0)[:-1]) for head in heads)
+        levels = sum(any(head.group(*reader.levels, 0)[:-1]) for head in heads)
         self.talks = not (self.requests or way.syslog or self._doubled or 2 * levels > len(heads))
         behind = f"behind times as {way.name}" if way.timed else "behind their levels"
         self.form = f"{'requests' if self.requests else 'messages'} {behind}"
-        known += len(texts) if self._joins else len(found)
-        self.recognised = self.recognised or self._doubled or known >= MOSTLY * len(given)
-        if self._doubled:
-            self._joins = True
-            return f"times are read as {way.name}; levels and messages stand on the lines behind them"
-        if not way.timed:
-            return "its lines begin with their levels, and have no times"
-        if not self._joins:
-            return f"times are read as {way.name}; a line without one is a message of its own"
-        return f"times are read as {way.name}; a line without one has that of the line before it"
-
-    def _found(self, form: str) -> str:
-        """It is a log of such a form; in words."""
-        self.form, self.recognised = form, True
-        return f"its lines are {form}: times, levels and messages are read line by line"
 
     def _way(self, texts: Sequence[str]) -> tuple[Written | None, list[re.Match[str]]]:
         """The commonest way in which lines begin, and where it was found."""

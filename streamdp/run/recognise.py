@@ -46,6 +46,10 @@ SAMPLE = 3_000
 """Records by which the parts of its columns are recognised."""
 
 
+Form = Written | Literal["parquet"]
+"""How records are written that have columns, or may have."""
+
+
 def recognised(settings: Settings, file: str | None, *, logs: bool = True) -> Settings:
     """The settings, and what the first records of a file show of it; told to the user.
 
@@ -167,83 +171,113 @@ def _as_cells(settings: Settings, file: str) -> Settings | None:
 
 def _named(settings: Settings, file: str) -> Settings:
     """The settings, with the fields of texts, times and ids where records have none of the default names."""
-    default, written = Settings(), "parquet" if is_columnar(file) else LINES[format_of(settings, file)]
+    written: Form = "parquet" if is_columnar(file) else LINES[format_of(settings, file)]
     if written == "text":
         return settings
     columns: dict[str, list[Any]] = {}
     for record in _records(file, written, SAMPLE):
         for name, value in record.items():
             columns.setdefault(name, []).extend([] if value is None or value == "" else [value])
-    header = list(columns)
-    columns = {name: values for name, values in columns.items() if values}
-    if header and written != "jsonl":
-        likely = text_column(columns)
-        refuse_unknown(named_fields(settings), header, likely and likely[0])
-    found: dict[str, Any] = {}
-    reads: list[str] = []
+    roles = _Roles(settings, file, written, columns)
+    if columns and written != "jsonl":
+        likely = text_column(roles.columns)
+        refuse_unknown(named_fields(settings), roles.header, likely and likely[0])
+    roles.find()
+    return msgspec.structs.replace(settings, **roles.found)
 
-    def others(own: str = "") -> dict[str, list[Any]]:
+
+class _Roles:
+    """What columns are for, by their names and first values, as far as settings do not say it."""
+
+    def __init__(self, settings: Settings, file: str, written: Form, columns: dict[str, list[Any]]) -> None:
+        self.settings, self.file, self.written = settings, file, written
+        self.header = list(columns)
+        self.columns = {name: values for name, values in columns.items() if values}
+        self.found: dict[str, Any] = {}
+        """Settings by name."""
+        self._reads: list[str] = []
+
+    def find(self) -> None:
+        """Find all, and say what was found."""
+        self._doubt_numbers()
+        self._find_contents()
+        self._find_times()
+        if self._is_default("id_field") and (identity := id_column(self._others())) is not None:
+            self._take(f"ids from {identity!r}", id_field=identity)
+        if self.written in ("ssv", "tsv") and has_commas(self.columns):
+            self._take("numbers with decimal commas", decimal_comma=True)
+        if self._reads:
+            named = [name for name, value in self.found.items() if name.endswith("field") and value]
+            flags = ", ".join(f"--{name.replace('_', '-')}" for name in named)
+            how = f" ({flags} {'names another' if len(named) == 1 else 'name others'})" if named else ""
+            say(f"{self.file}: reads {', '.join(self._reads)}{how}")
+
+    def _take(self, reads: str, **found: Any) -> None:
+        self.found |= found
+        self._reads.append(reads)
+
+    def _is_default(self, role: str) -> bool:
+        """Whether a field has its default name, and there is none of that name."""
+        name = getattr(Settings(), role)
+        return bool(getattr(self.settings, role) == name and name not in self.header)
+
+    def _others(self, own: str = "") -> dict[str, list[Any]]:
+        """Columns that are for nothing yet, and ``own``."""
+        settings = self.settings
         taken = {TRUTH, *settings.kept, *settings.fields, *settings.texts, *settings.numbers}
-        taken |= {settings.text_field, settings.time_field, settings.id_field, *found.values()} - {own}
-        taken |= {name for name in header if is_time(name, numbers=False)}  # a record, not the columns' names
-        return {name: values for name, values in columns.items() if name not in taken}
+        taken |= {settings.text_field, settings.time_field, settings.id_field, *self.found.values()} - {own}
+        taken |= {name for name in self.header if is_time(name, numbers=False)}  # a record, not their names
+        return {name: values for name, values in self.columns.items() if name not in taken}
 
-    numbers = columns.get(settings.text_field, ())
-    if written != "jsonl" and numbers and all(map(is_number, numbers)) and settings.no_lines:
-        name = settings.text_field
-        say(
-            f"{file}: {name!r} holds numbers, read as words (--numbers {name} clusters numbers, --text-field "
-            "names another)"
-        )
-    known = {settings.text_field, settings.vector_name, settings.features_field} & columns.keys()
-    numeric = is_sparse(settings) is False or settings.of_categories
-    unnamed = written in COLUMNS and is_record(header)
-    if settings.text_field == default.text_field and not (known or numeric or unnamed):
-        text = text_column(others())
-        if text is not None:
-            found["text_field"] = text[0]
-            more = f" (not {', '.join(map(repr, text[1]))})" if text[1] else ""
-            reads.append(f"texts from {text[0]!r}{more}")
-    if settings.vector_field is None and not (
-        known or found or settings.of_categories or is_sparse(settings)
-    ):
-        vector = vector_column(others())
-        if vector is not None:
-            found["vector_field"] = vector
-            reads.append(f"vectors from {vector!r}")
-    text = found.get("text_field", settings.text_field)
-    open_to_both = settings.vector_field is None and settings.embed is None and is_sparse(settings) is None
-    if written == "parquet" and text in columns and open_to_both and not settings.of_categories:
-        vector = vector_column(others())
-        if vector is not None:
-            found |= {"texts": (text,), "vector_field": vector}
-            reads.append(f"beside them vectors from {vector!r}")
-    if settings.date_field is None:
-        lacking = settings.time_field == default.time_field and default.time_field not in header
+    def _doubt_numbers(self) -> None:
+        name = self.settings.text_field
+        numbers = self.columns.get(name, ())
+        if self.written != "jsonl" and numbers and all(map(is_number, numbers)) and self.settings.no_lines:
+            say(
+                f"{self.file}: {name!r} holds numbers, read as words (--numbers {name} clusters numbers, "
+                "--text-field names another)"
+            )
+
+    def _find_contents(self) -> None:
+        """Texts, else vectors; in Parquet both."""
+        settings, sparse = self.settings, is_sparse(self.settings)
+        named = {settings.text_field, settings.vector_name, settings.features_field}
+        known = named & self.columns.keys() or settings.of_categories
+        unnamed = self.written in COLUMNS and is_record(self.header)
+        default = settings.text_field == Settings().text_field
+        if default and not (known or sparse is False or unnamed):
+            text = text_column(self._others())
+            if text is not None:
+                more = f" (not {', '.join(map(repr, text[1]))})" if text[1] else ""
+                self._take(f"texts from {text[0]!r}{more}", text_field=text[0])
+        text_field = self.found.get("text_field", settings.text_field)
+        if settings.vector_field is not None or settings.of_categories or sparse:
+            return
+        both = self.written == "parquet" and text_field in self.columns and settings.embed is None
+        if (both and sparse is None) or not (known or self.found):
+            vector = vector_column(self._others())
+            if vector is not None and both:
+                self._take(f"beside them vectors from {vector!r}", texts=(text_field,), vector_field=vector)
+            elif vector is not None:
+                self._take(f"vectors from {vector!r}", vector_field=vector)
+
+    def _find_times(self) -> None:
+        """Times, or dates and times of day. Raises ConfigError (65) where a date may mean two."""
+        settings, default = self.settings, Settings()
+        if settings.date_field is not None:
+            return
         own, compact = settings.time_field, settings.time_unit == default.time_unit
+        known = None if self._is_default("time_field") else own
         try:
-            times = time_column(others(own), None if lacking else own, settings.time_format, compact)
+            times = time_column(self._others(own), known, settings.time_format, compact)
         except AmbiguousError as error:
-            raise ConfigError(f"{file}: {error}", Exit.BAD_DATA) from None
+            raise ConfigError(f"{self.file}: {error}", Exit.BAD_DATA) from None
         if times is not None and times != (own, None, settings.time_format):
-            found |= {"time_field": times.time, "date_field": times.date, "time_format": times.form}
-            reads.append(f"times from {times}")
-    if settings.id_field == default.id_field and default.id_field not in header:
-        identity = id_column(others())
-        if identity is not None:
-            found["id_field"] = identity
-            reads.append(f"ids from {identity!r}")
-    if written in ("ssv", "tsv") and has_commas(columns):
-        found["decimal_comma"] = True
-        reads.append("numbers with decimal commas")
-    if reads:
-        flags = [f"--{name.replace('_', '-')}" for name in found if name.endswith("field") and found[name]]
-        how = "names another" if len(flags) == 1 else "name others"
-        say(f"{file}: reads {', '.join(reads)}" + (f" ({', '.join(flags)} {how})" if flags else ""))
-    return msgspec.structs.replace(settings, **found)
+            found = {"time_field": times.time, "date_field": times.date, "time_format": times.form}
+            self._take(f"times from {times}", **found)
 
 
-def _records(file: str, written: Written | Literal["parquet"], most: int) -> Iterator[Mapping[str, Any]]:
+def _records(file: str, written: Form, most: int) -> Iterator[Mapping[str, Any]]:
     """The first records of a file, each by its fields."""
     source: FileSource | ParquetSource
     try:
