@@ -166,7 +166,7 @@ def test_an_exception_is_part_of_the_message() -> None:
     body, field = good(
         logs([record("no key\n" + trace), record("no key", found={"exception.stacktrace": trace})])
     )
-    assert body.value == field.value == "no key KeyError@app/till.py#open"
+    assert body.value == field.value == "no key KeyError@app/till.py#open: 3"
 
 
 SPOILED = [

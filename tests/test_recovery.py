@@ -204,7 +204,7 @@ def test_wall_clock_is_no_part_of_the_state(tmp_path: Path, kind: str) -> None:
 
 def test_two_runs_on_one_state_folder(undisturbed: Path, tmp_path: Path) -> None:
     folder = beside(undisturbed, tmp_path)
-    with start(folder, "consume", "--file", "-", "--state", "state") as first:
+    with start(folder, "consume", "--file", "-", "--format", "jsonl", "--state", "state") as first:
         wait_for(lambda: list((folder / "state").glob("snapshot-*")), first)
         code, message = fail(folder, *RUN)
         assert code == 73

@@ -75,10 +75,10 @@ def hint(rejects: Sequence[Reject], settings: Settings, input_format: str, heade
     if not rejects:
         return ""
     first = rejects[0]
-    if what := foreign(first.data[:4096]):
-        return f"the input looks like {what}"
     if (first.reason == "too_large" and input_format == "otlp") or "schema registry" in first.detail:
         return ""
+    if what := foreign(first.data[:4096]):
+        return f"the input looks like {what}"
     if first.reason == "too_large" and "number" in first.detail:
         return "divide all numbers by the same one"
     front = 5 if "topic" in first.position else 0  # where the number of a schema may stand

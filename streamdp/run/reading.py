@@ -155,6 +155,8 @@ def named_fields(settings: Settings) -> list[tuple[str, str]]:
     roles = ("text_field", "vector_field", "time_field", "date_field", "id_field")
     found = [(name, getattr(settings, name)) for name in roles]
     found = [(name, field) for name, field in found if field != getattr(default, name)]
+    if settings.of_categories:  # an engine of such ends the run where none of the first has it
+        found = [(name, field) for name, field in found if name != "vector_field"]
     found += [(kind, name) for kind in ("fields", "texts", "numbers") for name in getattr(settings, kind)]
     found += [("truth_field" if name == settings.truth_field else "keep", name) for name in settings.kept]
     return [(f"--{name.replace('_', '-')}", field) for name, field in found]
