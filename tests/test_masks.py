@@ -1,11 +1,10 @@
-"""Masks: what they match is what ``re`` matches, in linear time, and a hole of its own kind of templates."""
+"""Masks: what they match is what ``re`` matches, and a hole of its own kind of templates."""
 
 from __future__ import annotations
 
 import json
 import random
 import re
-import time
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +12,8 @@ import pytest
 
 from streamdp import Engine, Settings
 from streamdp.errors import ConfigError
-from streamdp.lines.automaton import FILLED, MASKED
 from streamdp.lines.base import Terms
-from streamdp.lines.masks import Masks
+from streamdp.lines.masks import FILLED, MASKED, Masks
 from streamdp.lines.stream import LineStream
 from streamdp.records import Answers
 from streamdp.settings.load import load
@@ -85,21 +83,13 @@ def test_masks_match_what_re_matches(seed: int) -> None:
 @pytest.mark.parametrize(
     ("mask", "why"),
     [
-        (r"B=(a)\1", "it has a reference to a group"),
-        ("B=a++", "it has a possessive repetition"),
-        ("B=x(?<=ab)c", "more than one character"),
-        ("B=c(?=ab)", "more than one character"),
-        ("B=(?:a?)*b", "an endless repetition of what may be nothing"),
-        ("B=[^é]", "a set of characters beyond ASCII"),
-        ("B=(?:a|b)*a(?:a|b){14}", "it needs more than 2,000 states"),
-        ("B=a{5000}", "too many parts"),
         ("B=a*", "may match nothing"),
         ("B=(", "is no regular expression: missing"),
         ("1B=a", "write NAME=REGEX"),
         ("abc", "write NAME=REGEX"),
     ],
 )
-def test_what_cannot_be_matched_in_linear_time_is_refused(mask: str, why: str) -> None:
+def test_what_is_no_mask_is_refused(mask: str, why: str) -> None:
     with pytest.raises(ConfigError, match=re.escape(why)) as caught:
         Engine(Settings(likelihood="template", mask=(mask,)))
     assert "\n" not in caught.value.message
@@ -107,13 +97,11 @@ def test_what_cannot_be_matched_in_linear_time_is_refused(mask: str, why: str) -
         Masks([f"N{i}=a" for i in range(11)])
 
 
-def test_what_never_ends_costs_no_more_than_its_length() -> None:
-    """An expression that ``re`` would need minutes for, over a line of a megabyte."""
-    masks, started = Masks(["X=(?:a|aa)+b"]), time.process_time()
-    masks.text(b"ab")  # compiled
-    started = time.process_time()
-    assert masks.text(b"a" * (1 << 20)) == b"a" * (1 << 20)
-    assert time.process_time() - started < 30.0
+def test_a_mask_may_be_all_that_re_knows_and_leaves_what_was_found_before() -> None:
+    masks = Masks([r"A=é\w(?=: a)", r"B=(\w)\1++", "C=.+"])
+    text = "é1: aabbc".encode()
+    assert masks.text(text) == b"\xf5\xff\xff: \xf6\xff\xf6\xffc"
+    assert masks.text(b"x1: abc") == b"\xf7" + b"\xff" * 6
 
 
 WRITTEN = [("REQ", r"\breq-[0-9a-f]+\b"), ("BLK", "(?<=blk_)[0-9]+"), ("REQ", "trace:[a-z]+")]

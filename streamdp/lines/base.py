@@ -8,8 +8,8 @@ from typing import NamedTuple
 import numpy as np
 
 from streamdp.kernels.jit import kernel
-from streamdp.lines.automaton import FILLED, MASKED
 from streamdp.lines.closed_places import SHUT
+from streamdp.lines.masks import FILLED, MASKED
 from streamdp.lines.scan import code_of
 from streamdp.lines.state import CLASSES, IDENTIFIER, NUMBER, WORD, Scratch, State, look_up, put
 

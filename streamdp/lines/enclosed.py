@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from streamdp.kernels.jit import kernel
-from streamdp.lines.automaton import MASKED
+from streamdp.lines.masks import MASKED
 from streamdp.lines.words import ALNUM, DELIMITER, DIGIT, KINDS, LETTER, SPACE, run_end
 
 FAR = 4096

@@ -17,8 +17,8 @@ import numpy as np
 
 from streamdp.kernels.hashing import EMPTY, mix
 from streamdp.kernels.jit import entry, kernel
-from streamdp.lines.automaton import FILLED, MASKED
 from streamdp.lines.enclosed import next_value, write_words
+from streamdp.lines.masks import FILLED, MASKED
 from streamdp.lines.words import (
     ALNUM,
     DELIMITER,

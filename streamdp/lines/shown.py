@@ -7,10 +7,9 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from streamdp.lines.automaton import FILLED, MASKED
 from streamdp.lines.base import KIND_OF
 from streamdp.lines.closed_places import SHUT, unshut
-from streamdp.lines.masks import NO_MASKS, Masks
+from streamdp.lines.masks import FILLED, MASKED, NO_MASKS, Masks
 from streamdp.lines.scan import MOST, mark_line
 from streamdp.lines.state import NUMBER, State
 from streamdp.lines.words import MONTHS, WEEKDAYS

@@ -23,11 +23,11 @@ from streamdp.kernels.packed import as_type, pack_all, unpack_all
 from streamdp.kernels.rows import new_rows
 from streamdp.kernels.sound import require
 from streamdp.ledger.lines import as_template, as_values
-from streamdp.lines.automaton import MASKED
 from streamdp.lines.closed_places import Rule
 from streamdp.lines.facts import facts_of, state_of
 from streamdp.lines.forgotten import forget
 from streamdp.lines.holes import Past, past_of
+from streamdp.lines.masks import MASKED
 from streamdp.lines.shown import filled, founders, holes
 from streamdp.lines.state import roots
 from streamdp.lines.stream import LineStream, Stretch

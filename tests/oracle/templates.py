@@ -211,22 +211,26 @@ def _is_hex(run: str) -> bool:
 
 
 def masked(line: str, masks: Sequence[tuple[str, str]]) -> list[Char]:
-    """The bytes of a line; what an expression matches, in the order given, as the sign of its name."""
-    names, at, chars = list(dict.fromkeys(name for name, _ in masks)), 0, list[Char]()
-    for char in line:
-        chars.append((char, at, at + len(char.encode())))
-        at += len(char.encode())
+    """The bytes of a line; what an expression matches, in the order given, as the sign of its name.
+
+    A match that holds part of one before it is none.
+    """
+    names, data = list(dict.fromkeys(name for name, _ in masks)), line.encode()
+    owners, text = dict[int, Char](), line
     for name, expression in masks:
-        text = "".join(char for char, *_ in chars)
-        spans = [found.span() for found in re.finditer(expression, text, re.ASCII)]
-        chars = replaced(chars, spans, chr(0xE000 + names.index(name)))
-    found: list[Char] = []
-    for char, begin, end in chars:
-        if 0 <= ord(char) - 0xE000 < len(names):
-            found.append((MASKED[ord(char) - 0xE000], begin, end))
-        else:
-            found += [(chr(byte), begin + i, begin + i + 1) for i, byte in enumerate(char.encode())]
-    return found
+        shown, at = "", 0
+        for found in re.finditer(expression, text, re.ASCII):
+            if found[0] and not re.search("[\udc00-\udcff]", found[0]):
+                shown += text[at : found.start()]
+                begin, size = len(shown.encode("utf-8", "surrogateescape")), len(found[0].encode())
+                owners[begin] = MASKED[names.index(name)], begin, begin + size
+                shown, at = shown + "\udcff" * size, found.end()
+        text = shown + text[at:]
+    found_chars, place = list[Char](), 0
+    while place < len(data):
+        found_chars.append(owners.get(place, (chr(data[place]), place, place + 1)))
+        place = found_chars[-1][2]
+    return found_chars
 
 
 def value_at(text: str, i: int) -> tuple[int, int] | None:
