@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from commands import environment, fail, newest_lines, parsed, succeed
+from commands import environment, fail, newest_lines, succeed
 from matplotlib.figure import Figure
 
 from streamdp.cli.plot import Place, check_pictures
@@ -23,19 +23,13 @@ from streamdp.offline.plan import Plan
 from streamdp.plots import (
     Answered,
     Clock,
-    life_lines,
-    lives_of_answers,
-    lives_of_clusters,
-    lives_of_events,
     names_of,
     of_fit,
     prominent,
     read_answers,
-    read_events,
     stack,
     streamgraph,
 )
-from streamdp.plots.lives import Life
 from streamdp.plots.pages import OF_FIT, OF_STREAM
 from streamdp.plots.stream import outline, smoothed
 from streamdp.plots.style import filled, look, plain, style, styles_of
@@ -134,55 +128,6 @@ def test_a_table_says_what_the_lines_say(learned: Path, tmp_path: Path) -> None:
     assert len(read_answers(tmp_path / "torn.csv")) >= len(lines) - 1
 
 
-def test_life_lines_agree_with_events(learned: Path) -> None:
-    answered, events = read_answers(learned / "out"), read_events(learned / "events")
-    clock = Clock.of(answered)
-    assert clock.kind == "dates"
-    lives = {life.cluster: life for life in lives_of_events(events, clock, answered)}
-    told = [e for e in parsed((learned / "events").read_bytes()) if e["event"] not in ("titled", "renamed")]
-    begun = {e["cluster"]: e for e in told if e["event"] in ("born", "split")}
-    ended = {e["cluster"]: e for e in told if e["event"] not in ("born", "split")}
-    assert set(lives) == set(begun)
-    assert ended
-    sizes = Counter(answered.cluster.tolist())
-    for label, life in lives.items():
-        begin = begun[label]
-        assert (life.began, life.begin, life.parent) == (begin["event"], begin["time"], begin["other"])
-        if label in ended:
-            end = ended[label]
-            assert (life.ended, life.end, life.heir, life.size) == tuple(
-                end[k] for k in ("event", "time", "other", "size")
-            )
-        else:
-            assert (life.ended, life.end, life.size) == (None, None, sizes[label])
-    until = float(answered.time.max())
-    drawn = life_lines([*lives.values()], clock, until, ax=axes(), most=10)
-    spans = {each.get_gid(): each.get_xdata().tolist() for each in drawn.lines if each.get_gid()}
-    largest = sorted(lives.values(), key=lambda life: (-life.size, life.cluster))[:10]
-    assert spans == {
-        f"life {life.cluster}": clock.on_axis([life.begin, until if life.end is None else life.end]).tolist()
-        for life in largest
-    }
-    assert [text.get_text() for text in drawn.get_yticklabels()] == [
-        f"cluster {life.cluster} ({life.size:,})" for life in sorted(largest, key=lambda life: life.begin)
-    ]
-
-
-def test_a_dotted_line_goes_to_where_a_story_came_from_and_went() -> None:
-    lives = [Life(0, 9, 0.0, None), Life(1, 5, 3.0, 6.0, "split", "merged", 0, 2), Life(2, 4, 1.0, None)]
-    drawn = life_lines(lives, Clock("records"), 9.0, ax=axes())
-    row = {str(each.get_gid()): each.get_ydata()[0] for each in drawn.lines if each.get_gid()}
-    dotted = {(each.get_xdata()[0], *each.get_ydata()) for each in drawn.lines if each.get_linestyle() == ":"}
-    assert dotted == {(3.0, row["life 1"], row["life 0"]), (6.0, row["life 1"], row["life 2"])}
-
-
-def test_lives_without_events_span_the_records(learned: Path) -> None:
-    answered = read_answers(learned / "out")
-    for life in lives_of_answers(answered):
-        times = answered.time[answered.cluster == life.cluster]
-        assert (life.begin, life.end, life.size) == (times.min(), times.max(), len(times))
-
-
 def stream(n: int = 600) -> list[Record]:
     words = ("storm coast flood", "vote count poll", "goal match cup")
     return [Record(f"{words[i % 3]} w{i % 5}", {"line": i + 1}, None, str(i)) for i in range(n)]
@@ -200,12 +145,7 @@ def test_a_state_gives_what_it_remembers(settings: Settings, held_records: int) 
     there = np.isin(whole.seq, held.seq)
     assert np.array_equal(held.cluster, whole.cluster[there])
     assert len(held) == held_records
-    clock = Clock.of(held)
-    assert clock.kind == "records"
-    lives = lives_of_clusters(engine.clusters(), engine.closed(), clock)
-    assert {(each.cluster, each.begin) for each in lives} == {
-        (c.cluster, c.first_seq) for c in engine.clusters()
-    }
+    assert Clock.of(held).kind == "records"
     telling = {"storm", "coast", "flood", "vote", "count", "poll", "goal", "match", "cup"}
     assert all(telling.intersection(name.split()) for name in names_of(engine.clusters()).values())
 
@@ -221,8 +161,6 @@ def test_a_state_of_vectors_that_are_final_at_once(tmp_path: Path) -> None:
 def test_a_few_records_can_be_drawn(n: int) -> None:
     answered = Answered.of(Engine(Settings()).advance(stream(n)).lines)
     streamgraph(stack(answered), ax=axes()).figure.draw_without_rendering()
-    lives = lives_of_answers(answered)
-    life_lines(lives, Clock.of(answered), n - 1.0, ax=axes()).figure.draw_without_rendering()
 
 
 @pytest.mark.parametrize(
@@ -283,9 +221,9 @@ def test_texts_are_shown_as_they_are() -> None:
     assert plain("pay $5 for  $6") == r"pay \$5 for \$6"
     assert plain("a" * 50, 10) == "a" * 9 + "…"
     names = {0: "$x^2$ \\frac{", 1: "日本 😂"}
-    lives = lives_of_answers(Answered.of_labels([0, 0, 1]))
+    data = stack(Answered.of_labels([0, 0, 1]))
     with look():
-        life_lines(lives, Clock("records"), 2.0, names, axes()).figure.draw_without_rendering()
+        streamgraph(data, names, axes()).figure.draw_without_rendering()
 
 
 def test_pictures_of_a_fit() -> None:
@@ -308,8 +246,6 @@ def test_refusals(folder: Path) -> None:
         (("empty",), 65, "no answer"),
         (("prose",), 65, "prose, line 1"),
         (("events.jsonl",), 65, "line 1: not an assignment"),
-        (("out.jsonl", "--events", "out.jsonl"), 65, "line 1: not a cluster event"),
-        (("out.jsonl", "--events", "none"), 66, "none: cannot be read"),
         (("out.jsonl", "--state", "empty"), 65, "empty"),
         (("out.jsonl", "--output", "no/where"), 73, "no does not exist"),
         (("out.jsonl", "--output", "no/where/"), 73, "no does not exist"),
@@ -321,16 +257,15 @@ def test_refusals(folder: Path) -> None:
 
 
 def test_no_file_is_replaced_unasked(folder: Path) -> None:
-    mine = folder / "out-lives.png"
+    mine = folder / "out-streamgraph.png"
     mine.write_text("mine")
     assert fail(folder, "plot", "out.jsonl")[0] == 73
     assert [path.name for path in folder.glob("*.png")] == [mine.name]
     assert mine.read_text() == "mine"
-    (folder / "p-lives.png").symlink_to(folder / "events.jsonl")
-    before = (folder / "events.jsonl").read_bytes()
-    read = ("--events", "events.jsonl", "--output", "p", "--overwrite")
-    assert fail(folder, "plot", "out.jsonl", *read)[0] == 64
-    assert (folder / "events.jsonl").read_bytes() == before
+    (folder / "p-streamgraph.png").symlink_to(folder / "out.jsonl")
+    before = (folder / "out.jsonl").read_bytes()
+    assert fail(folder, "plot", "out.jsonl", "--output", "p", "--overwrite")[0] == 64
+    assert (folder / "out.jsonl").read_bytes() == before
     succeed(folder, "plot", "out.jsonl", "--overwrite")
     assert size_of(mine) == (1200, 700)
 

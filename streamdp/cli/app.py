@@ -324,20 +324,19 @@ def plot(
         typer.Argument(help="state folder, snapshot, or output of streamdp consume", metavar="STATE|FILE"),
     ],
     classes: Classes,
-    events: Annotated[str | None, typer.Option(help="cluster events of the same run")] = None,
     state: Annotated[
         str | None, typer.Option(help="state of the same run, for what the clusters are about")
     ] = None,
     output: Annotated[
         str | None,
-        typer.Option(help="PREFIX-streamgraph.png and so on, or a folder for them", metavar="PREFIX|FOLDER"),
+        typer.Option(help="PREFIX-streamgraph.png, or a folder for it", metavar="PREFIX|FOLDER"),
     ] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="replace existing files")] = False,
 ) -> None:
-    """Draw clusters over time, and their lives."""
+    """Draw clusters over time."""
     from streamdp.cli.plot import plot
 
-    plot(source, events, state, output, classes, overwrite=overwrite)
+    plot(source, state, output, classes, overwrite=overwrite)
 
 
 State = Annotated[str, typer.Argument(help="state folder or snapshot file", metavar="STATE")]

@@ -1,4 +1,4 @@
-"""Pictures as files, and ``streamdp plot``: those of a stream, from its assignments or a snapshot."""
+"""Pictures as files, and ``streamdp plot``: that of a stream, from its assignments or a snapshot."""
 
 from __future__ import annotations
 
@@ -8,13 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from streamdp.answers.listing import counted
-from streamdp.engine import Engine
 from streamdp.errors import ConfigError, Exit, foreseen, how_to_install
-from streamdp.plots.data import Answered, DrawError, read_answers, read_events
-from streamdp.plots.lives import Life, lives_of_answers, lives_of_clusters, lives_of_events
+from streamdp.plots.data import Answered, DrawError, read_answers
 from streamdp.plots.pages import OF_STREAM, names_of, of_stream
-from streamdp.plots.style import Clock
-from streamdp.records import ClusterSummary, Event
 from streamdp.reports.source import is_state, opened
 from streamdp.run.messages import say
 from streamdp.settings.schema import Classes
@@ -82,17 +78,9 @@ def save(place: Place, figures: Iterable[tuple[str, Figure]]) -> None:
 ENDINGS = (".jsonl", ".json", ".csv", ".gz")
 
 
-def plot(
-    source: str,
-    events: str | None,
-    state: str | None,
-    output: str | None,
-    classes: Classes,
-    *,
-    overwrite: bool,
-) -> None:
-    """Draw every picture for which there is data, and report what is missing."""
-    given = tuple(each for each in (source, events, state) if each is not None)
+def plot(source: str, state: str | None, output: str | None, classes: Classes, *, overwrite: bool) -> None:
+    """Draw a stream, named by what its clusters are about where a state says that."""
+    given = tuple(each for each in (source, state) if each is not None)
     if output is None:
         place = Place(Path(), f"{_named_after(source)}-", "the working folder", overwrite, given)
     else:
@@ -106,15 +94,12 @@ def plot(
         answered = read_answers(source)
     if not len(answered):
         raise DrawError(f"{source}: there is no answer to draw", Exit.BAD_DATA)
-    turns = None if events is None else read_events(events)
     known = engine if state is None else opened(state, classes)[1]
-    clusters: list[ClusterSummary] = [] if known is None else [*known.closed(), *known.clusters()]
-    if engine is not None:
-        _report_on_state(engine, answered)
-    save(
-        place,
-        of_stream(answered, _lives(answered, turns, engine), names_of(clusters, turns or ())),
-    )
+    names = {} if known is None else names_of([*known.closed(), *known.clusters()])
+    if engine is not None and len(answered) < engine.seq:
+        held = counted(len(answered), "record")
+        say(f"a state holds the last {held} of {engine.seq:,}: the assignments would show them all")
+    save(place, of_stream(answered, names))
 
 
 def _named_after(source: str) -> str:
@@ -123,21 +108,3 @@ def _named_after(source: str) -> str:
     while Path(name).suffix in ENDINGS:
         name = Path(name).stem
     return name or "streamdp"
-
-
-def _lives(answered: Answered, events: list[Event] | None, engine: Engine | None) -> list[Life]:
-    """Lives of clusters, from the best source that there is."""
-    clock = Clock.of(answered)
-    if events is not None:
-        return lives_of_events(events, clock, answered)
-    if engine is None:
-        say("without --events no merges, splits and deaths are known: life lines go to the last record")
-        return lives_of_answers(answered)
-    say("a state knows no merges and splits: with --events, or the assignments, life lines have them")
-    return lives_of_clusters(engine.clusters(), engine.closed(), clock)
-
-
-def _report_on_state(engine: Engine, answered: Answered) -> None:
-    if len(answered) < engine.seq:
-        held = counted(len(answered), "record")
-        say(f"a state holds the last {held} of {engine.seq:,}: the assignments would show them all")

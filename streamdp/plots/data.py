@@ -7,15 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import numpy as np
 from numpy.typing import ArrayLike
 
 from streamdp.decode.answered import Answer, answers_in, by_record
-from streamdp.decode.objects import written_lines
 from streamdp.engine import Engine
-from streamdp.errors import Exit, StreamdpError
-from streamdp.records import Assignment, Event, Final
+from streamdp.errors import StreamdpError
+from streamdp.records import Assignment, Final
 
 Floats = np.ndarray[Any, np.dtype[np.float64]]
 Ints = np.ndarray[Any, np.dtype[np.int64]]
@@ -83,16 +81,3 @@ class Answered:
 def read_answers(path: str | Path) -> Answered:
     """Assignments that ``consume`` or ``fit`` wrote. Raises DrawError."""
     return Answered.of(answer for _, answer in answers_in(path, DrawError))
-
-
-def read_events(path: str | Path) -> list[Event]:
-    """Events that ``consume --events`` wrote. Raises DrawError."""
-    found = []
-    decode = msgspec.json.Decoder(dict[str, Any]).decode
-    for number, line in written_lines(path, decode, DrawError, torn=(b'{"event":',)):
-        try:
-            found.append(msgspec.convert(line, Event))
-        except msgspec.ValidationError as error:
-            why = f"{path}, line {number}: not a cluster event of streamdp"
-            raise DrawError(why, Exit.BAD_DATA) from error
-    return found

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,25 +12,23 @@ from streamdp.offline.fit import Fit
 from streamdp.offline.similarity import similarity_matrix
 from streamdp.plots import curves
 from streamdp.plots.data import Answered
-from streamdp.plots.lives import Life, life_lines
 from streamdp.plots.stream import stack, streamgraph
-from streamdp.plots.style import DPI, SIZE, Clock, look, styles_of
-from streamdp.records import ClusterSummary, Event
+from streamdp.plots.style import DPI, SIZE, look
+from streamdp.records import ClusterSummary
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-OF_STREAM = ("streamgraph", "lives")
+OF_STREAM = ("streamgraph",)
 OF_FIT = ("trace", "similarity")
 
 MOST_SIMILAR = 2_000
 """Records in a picture of similarities; a larger set is thinned out."""
 
 
-def names_of(clusters: Iterable[ClusterSummary], events: Iterable[Event] = ()) -> dict[int, str]:
-    """What clusters are about by their top words: as a state has them, else the newest event."""
-    names = {e.cluster: about(e, 4) for e in events if e.words}
-    return names | {c.cluster: about(c, 4) for c in clusters if c.words}
+def names_of(clusters: Iterable[ClusterSummary]) -> dict[int, str]:
+    """What clusters are about by their top words."""
+    return {c.cluster: about(c, 4) for c in clusters if c.words}
 
 
 def _figure(rows: int = 1) -> tuple[Figure, Any]:
@@ -42,22 +40,12 @@ def _figure(rows: int = 1) -> tuple[Figure, Any]:
     return figure, figure.subplots(rows, sharex=True)
 
 
-def of_stream(
-    answered: Answered, lives: Sequence[Life], names: Mapping[int, str]
-) -> Iterator[tuple[str, Figure]]:
-    """Pictures of a stream by their names."""
-    clock = Clock.of(answered)
+def of_stream(answered: Answered, names: Mapping[int, str]) -> Iterator[tuple[str, Figure]]:
+    """The picture of a stream, with its name."""
     with look():
-        data = stack(answered)
-        styles = styles_of(data.clusters)
         figure, axes = _figure()
-        streamgraph(data, names, axes, styles=styles)
+        streamgraph(stack(answered), names, axes)
         yield "streamgraph", figure
-        if lives:
-            figure, axes = _figure()
-            until = float(clock.values(answered.seq, answered.time).max())
-            life_lines(lives, clock, until, names, axes, styles=styles)
-            yield "lives", figure
 
 
 def of_fit(fit: Fit) -> Iterator[tuple[str, Figure]]:

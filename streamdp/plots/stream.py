@@ -183,7 +183,6 @@ def streamgraph(
     names: Mapping[int, str] | None = None,
     ax: Any = None,
     *,
-    styles: Mapping[int, Style] | None = None,
     smooth: float = 1.5,
     title: str | None = None,
     legend: bool = True,
@@ -198,8 +197,6 @@ def streamgraph(
         What clusters are about; a band that has room for it bears its first two words.
     ax
         Where to draw; None: a new figure.
-    styles
-        Of the clusters; None: by their labels.
     smooth
         Deviation of the Gaussian that smooths the bands, in bins; 0: the counts themselves.
     title
@@ -208,7 +205,7 @@ def streamgraph(
         Whether the bands are listed beside the picture, with their numbers of records.
     """
     axes = axes_or_new(ax)
-    names, looks = names or {}, styles or styles_of(data.clusters)
+    names, looks = names or {}, styles_of(data.clusters)
     single = data.counts.shape[1] == 1
     middle = data.clock.on_axis(data.edges if single else 0.5 * (data.edges[1:] + data.edges[:-1]))
     order = [len(data.clusters), *range(len(data.clusters))]  # the others below all

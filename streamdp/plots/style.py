@@ -94,9 +94,6 @@ COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F
 REST = "#D9D9D9"
 """Of all that has no colour of its own."""
 
-FAINT = "#777777"
-
-INK = "#333333"
 HATCHES = (None, "//", "..", "xx")
 DASHES = ("-", "--", ":", "-.")
 
@@ -193,7 +190,7 @@ def axes_or_new(axes: Any) -> Any:
     return pyplot.subplots(figsize=SIZE, dpi=DPI, layout="constrained")[1]
 
 
-def head(axes: Any, title: str, *, legend: bool = False, columns: int = 4) -> None:
+def head(axes: Any, title: str, *, legend: bool = False) -> None:
     """Title and legend above the axes, where they cover no data."""
     axes.set_title(title, loc="left")
     axes.spines[["top", "right"]].set_visible(False)
@@ -201,7 +198,7 @@ def head(axes: Any, title: str, *, legend: bool = False, columns: int = 4) -> No
         axes.legend(
             loc="lower right",
             bbox_to_anchor=(1.0, 1.0),
-            ncols=columns,
+            ncols=4,
             borderaxespad=0.2,
             markerscale=1.2,
             frameon=False,
