@@ -340,6 +340,32 @@ def test_what_is_clicked_is_what_opens(opened: tuple[Page, Told], run: Run) -> N
     assert told.errors == []
 
 
+def test_a_title_stands_in_its_band_or_beside_all_of_them(opened: tuple[Page, Told]) -> None:
+    """A thick band, two that are thin, of which the second finds the nearest place taken, and one unseen."""
+    page, told = opened
+    broad, first, second, unseen = page.evaluate(
+        """async () => {
+            const { inside, beside } = await import("./names.js");
+            const c = document.createElement("canvas").getContext("2d");
+            const frame = { x: (j) => 40 * j, y: (v) => 150 - v, w: 400, h: 300 };
+            const band = (low, high) => ({ low: Array(11).fill(low), high: Array(11).fill(high) });
+            const [thick, thin, other, flat] = [band(-10, 40), band(40, 45), band(45, 46), band(50, 51)];
+            other.high[2] = 52; // where the first title is in the way
+            const [rest, title, taken] = [[band(-10, -10), band(52, 52)], "storm floods market square", []];
+            return [thick, thin, other, flat].map((b) => inside(c, title, b, frame) || beside(c, title, b, rest, frame, taken));
+        }"""
+    )
+    assert "to" not in broad
+    assert 110 < broad["y"] < 160
+    assert unseen is None
+    assert first["y"] < 150 - 52
+    assert first["to"] == [0, 150 - 42.5]
+    assert second["x"] != first["x"]
+    for each in (first, second):
+        assert " ".join(each["lines"]) == "storm floods market square"
+    assert told.errors == []
+
+
 def test_what_the_graph_says_of_a_place_is_what_came_then(opened: tuple[Page, Told], run: Run) -> None:
     page, told = opened
     with urllib.request.urlopen(f"http://127.0.0.1:{run.port}/api/graph") as answer:

@@ -150,11 +150,17 @@ def test_a_report_fits_three_screens_a_phone_and_paper(papers: Path) -> None:
         assert page.evaluate("document.documentElement.scrollHeight") <= 3 * 800
         broken = "all => all.filter((e) => e.getClientRects().length > 1).map((e) => e.textContent)"
         page.set_viewport_size({"width": 390, "height": 844})
+        shown = "all => all.filter((e) => e.getClientRects().length).length"
+        assert page.eval_on_selector_all("article:first-of-type li", shown) == 3
         assert page.evaluate("document.documentElement.scrollWidth") <= 390
         assert page.eval_on_selector_all("time", broken) == []
         paper = page.pdf(format="A4")
-        assert 2 <= len(re.findall(rb"/Type /Page\b", paper)) <= 3
+        assert len(re.findall(rb"/Type /Page\b", paper)) == 2
         page.emulate_media(media="print")
+        assert page.eval_on_selector_all("article:first-of-type li", shown) == 5
+        size = "e => parseFloat(getComputedStyle(e).fontSize)"
+        said, quiet = (page.eval_on_selector(each, size) for each in ("li", "li .quiet"))
+        assert quiet < said
         assert (
             page.eval_on_selector_all("article", "all => all.map((e) => getComputedStyle(e).breakInside)")
             == ["avoid"] * 10

@@ -45,8 +45,8 @@ STYLE = """
   --bar: #b9c6d6; --now: #2f6fb5; --up: #1a7443; --down: #a8372f }
 @media (prefers-color-scheme: dark) { :root { --ink: #e7e9ec; --paper: #16181b; --line: #383d44;
   --quiet: #a3abb5; --bar: #4a5665; --now: #6aa9ee; --up: #5cc48b; --down: #ef8a80 } }
-body { font: 15px/1.4 system-ui, sans-serif; color: var(--ink); background: var(--paper);
-  max-width: 76rem; margin: 0 auto; padding: 1.2rem 1rem; overflow-wrap: anywhere }
+html { font: 15px/1.4 system-ui, sans-serif; color: var(--ink); background: var(--paper) }
+body { max-width: 76rem; margin: 0 auto; padding: 1.2rem 1rem; overflow-wrap: anywhere }
 h1 { font-size: 1.6rem; margin: 0 } p { margin: .3rem 0 }
 h2 { font-size: 1.08rem; line-height: 1.3; margin: 0 }
 .stories { display: grid; gap: 0 2.2rem; margin-top: 1rem;
@@ -61,10 +61,12 @@ ul { list-style: none; margin: .4rem 0 0; padding: 0 } .template { font: .9rem/1
   overflow: hidden; margin-top: .2rem }
 .warning { border-left: 4px solid #d9762b; padding-left: .8rem }
 @page { margin: 14mm }
-@media print { body { font-size: 9pt; max-width: none; padding: 0 }
-  .stories { grid-template-columns: minmax(0, 1fr) minmax(0, 1fr); column-gap: 1.4rem }
+@media screen and (max-width: 30rem) { .stories :is(h2, li, .sources) { -webkit-line-clamp: 3 }
+  .stories li:nth-child(n+4) { display: none } }
+@media print { html { font-size: 8.5pt; line-height: 1.3 } body { max-width: none; padding: 0 }
+  .stories { display: block; columns: 2; column-gap: 1.4rem } article { padding: .5rem 0 }
   .stories :is(h2, li, .sources) { display: block }
-  svg { print-color-adjust: exact; -webkit-print-color-adjust: exact } }
+  svg { height: 26px; print-color-adjust: exact; -webkit-print-color-adjust: exact } }
 """
 
 

@@ -3,24 +3,11 @@
 import { $, el, fill, say } from "./dom.js";
 import { colour, ink, isDark, onScheme, paint, swatch } from "./colours.js";
 import { count, full, span, ticks, when } from "./format.js";
+import { LINE, SIZE, beside, inside, wrapped } from "./names.js";
 import { stack } from "./stack.js";
 
 const FOOT = 26;
 const SLIP = 8; // pixels that a hand moves in a click
-const SIZE = 11; // of the titles in bands
-const LINE = 13;
-
-// A text in lines no wider than this.
-function wrapped(c, text, width) {
-  const lines = [""];
-  for (const word of text.split(" ")) {
-    const longer = `${lines.at(-1)} ${word}`.trim();
-    if (lines.at(-1) && c.measureText(longer).width > width) lines.push(word);
-    else lines[lines.length - 1] = longer;
-  }
-  return lines;
-}
-
 export class Graph {
   constructor(open) {
     this.open = open;
@@ -117,7 +104,7 @@ export class Graph {
       c.stroke();
     });
     c.globalAlpha = 1;
-    this.names(c, w);
+    this.names(c, w, inner);
     this.scale(c, inner);
     if (this.grip) {
       c.fillStyle = isDark() ? "#e6e4df2e" : "#1d1f2124";
@@ -215,39 +202,39 @@ export class Graph {
     c.fillText(text, left + 9, top);
   }
 
-  // In each band, and in the rest, its title in as few lines as there is room for, or the first words of it.
-  names(c, w) {
-    const bands = this.data.bands.map((band, i) => [band, this.stacked.bands[i]]);
+  // In each band, and in the rest, its title; beside all of them where a band is too narrow for it.
+  names(c, w, h) {
     c.font = `600 ${SIZE}px Inter, system-ui, sans-serif`;
     c.textBaseline = "middle";
-    this.placed ||= [...bands, [{ title: "all others", label: null }, this.stacked.rest[0]]]
-      .map(([band, edges]) => [band, this.place(c, band.title.split(" "), edges, w)]).filter(([, found]) => found);
+    this.placed ||= this.place(c, { x: this.x, y: this.y, w, h });
+    const quiet = isDark() ? "#a3a098" : "#67645e";
     for (const [band, found] of this.placed) {
       c.globalAlpha = this.lit !== null && band.label !== this.lit ? 0.3 : 1;
-      c.fillStyle = band.label === null ? (isDark() ? "#a3a098" : "#67645e") : ink(colour(band.slot));
+      c.fillStyle = band.label === null || found.to ? quiet : ink(colour(band.slot));
+      if (found.to) {
+        c.strokeStyle = quiet;
+        c.lineWidth = 0.75;
+        c.beginPath();
+        c.moveTo(...found.from);
+        c.lineTo(...found.to);
+        c.stroke();
+        c.fillRect(found.to[0] - 1.5, found.to[1] - 1.5, 3, 3);
+      }
       found.lines.forEach((line, i) => c.fillText(line, found.x - c.measureText(line).width / 2, found.y + LINE * (i + 0.5 - found.lines.length / 2)));
       c.globalAlpha = 1;
     }
   }
 
-  place(c, words, { low, high }, w) {
-    const tall = (j) => this.y(low[j]) - this.y(high[j]);
-    const thickest = low.map((_, j) => j).filter((j) => tall(j) > LINE).sort((a, b) => tall(b) - tall(a)).slice(0, 24);
-    for (let take = words.length; thickest.length && take >= Math.min(2, words.length); take--) {
-      const text = words.slice(0, take).join(" ") + (take < words.length ? "…" : "");
-      for (const wide of [320, 200, 130, 95, 70]) {
-        const lines = wrapped(c, text, wide);
-        const half = Math.max(...lines.map((line) => c.measureText(line).width)) / 2 + 4;
-        for (const j of thickest) {
-          const x = Math.min(Math.max(this.x(j), half), w - half);
-          const [from, to] = [x - half, x + half].map((at) => (at / w) * (low.length - 1));
-          const columns = [Math.max(0, Math.floor(from)), Math.ceil(to) + 1];
-          const [floor, ceiling] = [Math.max(...low.slice(...columns)), Math.min(...high.slice(...columns))].map((v) => this.y(v));
-          if (floor - ceiling > LINE * lines.length) return { lines, x, y: (floor + ceiling) / 2 };
-        }
-      }
+  place(c, frame) {
+    const { bands, rest } = this.stacked;
+    const named = [...this.data.bands.map((band, i) => [band, bands[i]]), [{ title: "all others", label: null }, rest[0]]]
+      .map(([band, edges]) => [band, edges, inside(c, band.title, edges, frame)]);
+    const taken = [[0, 0, 190, 20], [0, 0, 14, frame.h / 3]]; // where it says how thick so many records are
+    const thickness = ({ low, high }) => Math.max(...low.map((v, j) => high[j] - v));
+    for (const each of named.filter(([band, , found]) => !found && band.label !== null).sort((a, b) => thickness(b[1]) - thickness(a[1]))) {
+      each[2] = beside(c, each[0].title, each[1], rest, frame, taken);
     }
-    return null;
+    return named.filter(([, , found]) => found).map(([band, , found]) => [band, found]);
   }
 
   move(event) {
