@@ -352,7 +352,8 @@ def test_a_title_stands_in_its_band_or_beside_all_of_them(opened: tuple[Page, To
             const [thick, thin, other, flat] = [band(-10, 40), band(40, 45), band(45, 46), band(50, 51)];
             other.high[2] = 52; // where the first title is in the way
             const [rest, title, taken] = [[band(-10, -10), band(52, 52)], "storm floods market square", []];
-            return [thick, thin, other, flat].map((b) => inside(c, title, b, frame) || beside(c, title, b, rest, frame, taken));
+            const place = (b) => inside(c, title, b, frame) || beside(c, title, b, rest, frame, taken);
+            return [thick, thin, other, flat].map(place);
         }"""
     )
     assert "to" not in broad

@@ -412,7 +412,9 @@ def _report(path: str, output: str, options: StoriesOptions, classes: Classes) -
         found = _with_themes(found, options)
     chosen, _ = chosen_of(question, found, source, path)
     shown = chosen[: options.limit or IN_REPORT]
-    page = written(source, found, shown, options.title or f"{found.nouns.capitalize()} of {Path(path).name}", since)
+    page = written(
+        source, found, shown, options.title or f"{found.nouns.capitalize()} of {Path(path).name}", since
+    )
     with foreseen(ConfigError, output, "written", Exit.CANNOT_CREATE):
         Path(output).write_text(page, encoding="utf-8")
     more = f" of {len(chosen):,} (--limit {len(chosen)} has all)" if len(chosen) > len(shown) else ""
