@@ -306,7 +306,7 @@ def test_texts_counts_and_vectors_side_by_side() -> None:
     ]
 
 
-def test_evicted_words_are_unknown_and_their_ids_and_letters_used_again() -> None:
+def test_evicted_words_are_unknown_and_their_ids_used_again() -> None:
     vocabulary = Vocabulary(2000)
     encoder = WordEncoder(Tokenizer(), vocabulary)
     drawn = np.random.default_rng(1)
@@ -322,8 +322,8 @@ def test_evicted_words_are_unknown_and_their_ids_and_letters_used_again() -> Non
         held = drawn.random(len(every)) < 0.5
         vocabulary.evict(held, 1)
     assert vocabulary.evicted > 5000
-    assert len(vocabulary.spelling.letters) < 20_000
-    assert len(vocabulary.spelling.start) <= 2048
+    assert len(vocabulary.words) <= 2000
+    assert set(vocabulary.pieces) <= set(vocabulary.ids)
 
 
 def test_a_very_long_text_is_refused_before_its_words_are_learned() -> None:

@@ -11,7 +11,6 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from streamdp.encode.kernels import OTHER, Pieces, Spelling, look_up
 from streamdp.encode.stop_words import LANGUAGES, OWN_SCRIPT
 from streamdp.kernels.jit import entry, kernel
 
@@ -191,25 +190,6 @@ def leave_out(stops: Stops, words: np.ndarray, found: np.ndarray) -> None:
 
 
 @kernel
-def _flat(
-    rows: np.ndarray, ids: np.ndarray, row: int, more: np.ndarray, bounds: np.ndarray, words: np.ndarray
-) -> int:
-    """Write the ids of the words of a text, one after the other; how many they are."""
-    n = 0
-    for i in range(rows[row], rows[row + 1]):
-        word = ids[i]
-        if word >= 0:
-            words[n] = word
-            n += 1
-        else:
-            for j in range(bounds[OTHER - word], bounds[OTHER - word + 1]):
-                if more[j] >= 0:
-                    words[n] = more[j]
-                    n += 1
-    return n
-
-
-@kernel
 def _count_root(bags: Bags, stops: Stops, begin: int, n: int, word: int, row: int) -> tuple[int, int]:
     """Count what a word of a text counts as; where the bag ends now, and how many words that was."""
     if not stops.asked[2]:
@@ -222,20 +202,16 @@ def _count_root(bags: Bags, stops: Stops, begin: int, n: int, word: int, row: in
     return n, MOST
 
 
-@kernel
-def _count_all(
-    bags: Bags,
-    stops: Stops,
-    rows: np.ndarray,
-    ids: np.ndarray,
-    texts: int,
-    more: np.ndarray,
-    bounds: np.ndarray,
-) -> None:
-    n, kept, words = 0, 0, bags.spare[0]
-    for row in range(texts):
-        begin, tokens = n, 0
-        found = _flat(rows, ids, row, more, bounds, words)
+@entry
+def count(bags: Bags, stops: Stops, ids: np.ndarray, ends: np.ndarray) -> None:
+    """Count the words of texts, but for stop words; one that has no others keeps them.
+
+    Text i has the words ``ids[ends[i - 1]:ends[i]]``.
+    """
+    n, kept, first = 0, 0, 0
+    for row in range(ends.shape[0]):
+        begin, tokens, words = n, 0, ids[first : ends[row]]
+        found, first = words.shape[0], ends[row]
         language = _language(stops, words, found)
         out, forms = _left_out(stops, language, found), 0
         if stops.asked[2] and language >= 0:
@@ -256,45 +232,6 @@ def _count_all(
             kept += 1
             bags.offsets[kept] = n
     bags.kept[0] = kept
-
-
-@entry
-def count(
-    bags: Bags,
-    stops: Stops,
-    rows: np.ndarray,
-    ids: np.ndarray,
-    texts: int,
-    more: np.ndarray,
-    bounds: np.ndarray,
-) -> None:
-    """Count the words of texts, but for stop words; one that has no others keeps them.
-
-    A piece of text r is one of ``ids[rows[r]:rows[r + 1]]``: the id of a word; or, as OTHER - k, all the ids
-    ``more[bounds[k]:bounds[k + 1]]``, of which -1 is left out.
-    """
-    _count_all(bags, stops, rows, ids, texts, more, bounds)
-
-
-@entry
-def read(
-    spelling: Spelling,
-    pieces: Pieces,
-    bags: Bags,
-    stops: Stops,
-    text: np.ndarray,
-    begin: int,
-    ends: np.ndarray,
-    more: np.ndarray,
-    bounds: np.ndarray,
-) -> None:
-    """Look up the pieces of texts (see ``look_up``), and count the words of all, where none is strange.
-
-    ``more`` and ``bounds`` are of no ids, as ``count`` takes them.
-    """
-    look_up(spelling, pieces, text, begin, ends)
-    if pieces.found[0] == 0:
-        _count_all(bags, stops, pieces.rows, pieces.ids, ends.shape[0], more, bounds)
 
 
 @entry

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from streamdp.encode.words import cut, cut_piece, is_link
+from streamdp.encode.words import cut, is_link
 
 _LONGEST_STEMMED = 64  # characters; what is longer is no word of any language, and would fill the cache
 _STEMS_HELD = 1 << 17
@@ -61,23 +61,15 @@ class Tokenizer(msgspec.Struct, frozen=True, kw_only=True):
         if self.stem not in _WHOLE:
             stems = stems_of(self.stem)
             found = [stems[token] for token in found]
-        total = sum(max(0, len(found) - n) for n in range(self.ngrams))
-        if total > self.max_tokens:
-            raise TooManyTokens(f"the text has {total} tokens, more than the limit of {self.max_tokens}")
+        if len(found) * self.ngrams > self.max_tokens:
+            total = sum(max(0, len(found) - n) for n in range(self.ngrams))
+            if total > self.max_tokens:
+                raise TooManyTokens(f"the text has {total} tokens, more than the limit of {self.max_tokens}")
         if self.ngrams > 1:
             words = found.copy()
             for n in range(2, self.ngrams + 1):
                 found += map(" ".join, zip(*(words[i:] for i in range(n)), strict=False))
         return found
-
-    @property
-    def by_piece(self) -> bool:
-        """Whether the tokens of a text are those of the pieces between its spaces, one after the other."""
-        return self.stem in _WHOLE and self.ngrams == 1
-
-    def of_piece(self, piece: bytes) -> list[str]:
-        """Return the tokens of what is between two spaces of a text in UTF-8, where they are such."""
-        return self._kept(cut_piece(piece))
 
     def _kept(self, words: list[str]) -> list[str]:
         if self.urls and self.mentions and self.hashtags:

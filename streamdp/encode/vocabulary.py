@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import itertools
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from typing import Any, ClassVar, Self
@@ -14,7 +13,6 @@ import numpy as np
 from streamdp.encode.bags import AUTO, leading, new_stops, sight
 from streamdp.encode.batch import BagArrays, Batch, join_bags
 from streamdp.encode.beside import VectorBeside
-from streamdp.encode.kernels import Spelling, copy_words, enter, new_spelling, strike
 from streamdp.encode.stop_words import LANGUAGES
 from streamdp.kernels.jit import Bound
 from streamdp.kernels.rows import longer
@@ -66,9 +64,9 @@ class Vocabulary(msgspec.Struct, dict=True, eq=False):
         """Bytes that all words count for."""
         if len(self.last_seen) < len(self.words):
             self.last_seen = longer(self.last_seen, len(self.words))
-        self._spelling = new_spelling(64, 512)
-        self._fresh = list(self.ids.values())
-        self._enter, self._sight = Bound(enter), Bound(sight)
+        self.pieces: dict[str, int] = {}
+        """The word of what stands between spaces, by id, where it is one; -1 where it is none."""
+        self._sight = Bound(sight)
         self.lost = False
         """Whether words have lost their ids, or their names, since this was set to False."""
         require(0 < self.limit <= 1 << 20, "the words' limit is out of range")
@@ -105,29 +103,7 @@ class Vocabulary(msgspec.Struct, dict=True, eq=False):
             if number >= len(self.last_seen):
                 self.last_seen = longer(self.last_seen, max(64, 2 * number))
         self.ids[word] = number
-        self._fresh.append(number)
         return number
-
-    @property
-    def spelling(self) -> Spelling:
-        """The words as kernels look them up."""
-        if self._fresh:
-            ids = np.array(self._fresh)
-            written = [letters_of(self.words[number] or "") for number in self._fresh]
-            data = b"".join(written)
-            held = self._spelling
-            used, gone = held.used.tolist()
-            room, letters = len(held.start), len(held.letters)
-            if len(self.words) > room or used + len(data) > letters:
-                while room < len(self.words):
-                    room *= 2
-                letters = max(letters, 2 * (used - gone + len(data)))
-                self._spelling = new_spelling(room, letters)
-                copy_words(held, self._spelling)
-            ends = np.fromiter(itertools.accumulate(map(len, written)), np.int64, len(written))
-            self._enter((self._spelling,), np.frombuffer(data, np.uint8), ends, ids)
-            self._fresh.clear()
-        return self._spelling
 
     def touch(self, batch: Batch, first: int) -> np.ndarray:
         """Note the words of records from number ``first`` on; returns their ``sizes``."""
@@ -157,7 +133,6 @@ class Vocabulary(msgspec.Struct, dict=True, eq=False):
         known = np.array([word is not None for word in self.words], bool)
         known[: self.fixed] = False
         gone = np.flatnonzero(known & ~held[:count] & (self.last_seen[:count] < before))
-        strike(self.spelling, gone)
         for number in gone[::-1].tolist():
             word = self.words[number]
             assert word is not None
@@ -166,24 +141,28 @@ class Vocabulary(msgspec.Struct, dict=True, eq=False):
             self.words[number] = None
             self.free.append(number)
         self.evicted += len(gone)
-        self.lost |= len(gone) > 0
+        self._lose(len(gone))
         return gone
 
     def strike(self, numbers: Iterable[int]) -> list[str]:
         """Forget what these words are; they stay what was counted. Returns them."""
         gone = [number for number in numbers if number >= self.fixed and self.words[number] is not None]
         gone = [number for number in gone if not is_nameless(self.words[number])]
-        strike(self.spelling, np.array(gone, np.int64))
         found = []
         for number in gone:
             word, name = str(self.words[number]), f"{NAMELESS}{number}"
             del self.ids[word]
             self.size += len(name) - len(letters_of(word))
             self.words[number], self.ids[name] = name, number
-            self._fresh.append(number)
             found.append(word)
-        self.lost |= bool(found)
+        self._lose(len(found))
         return found
+
+    def _lose(self, words: int) -> None:
+        """So many words have lost their ids, or their names."""
+        if words:
+            self.lost = True
+            self.pieces.clear()
 
     def settled(self) -> Vocabulary:
         """Itself, with no more rows than words."""

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Self
 
 import numpy as np
 from msgspec.structs import replace
 
 from streamdp.encode.bags import MOST as MOST_FORMS
-from streamdp.encode.bags import Bags, count, new_bags, read, unrelated
+from streamdp.encode.bags import Bags, count, new_bags, unrelated
 from streamdp.encode.batch import Batch
 from streamdp.encode.forms import Forms, StoredForms
-from streamdp.encode.kernels import OTHER, UNKNOWN, new_pieces
 from streamdp.encode.order import refuse
 from streamdp.encode.stop_words import LANGUAGES, mark
 from streamdp.encode.text import Tokenizer, TooManyTokens
-from streamdp.encode.vocabulary import BagEncoder, Vocabulary, is_nameless, letters_of
+from streamdp.encode.vocabulary import BagEncoder, Vocabulary, is_nameless
 from streamdp.kernels.jit import Bound
 from streamdp.records import Record, Reject, holds_categories
 from streamdp.records.columns import Columns
@@ -41,13 +40,10 @@ class WordEncoder(BagEncoder):
     ) -> None:
         super().__init__(vocabulary, stop_words, forms=tokenizer.stem == "auto", frozen=frozen)
         self.tokenizer, self.forms = tokenizer, Forms(self.stops)
-        self._by_piece, self._formed = tokenizer.by_piece, tokenizer.stem == "auto"
+        self._formed = tokenizer.stem == "auto"
         self._marked = self._formed or stop_words != "none"
-        self._sure = tokenizer.max_tokens // tokenizer.ngrams // _WIDEST
-        """Characters of a text that has not too many tokens, whatever it says."""
         self._strangers: dict[str, int] = {}
-        self._pieces, self._bags = new_pieces(0, 0), new_bags(0, 0, 0)
-        self._read, self._count = Bound(read), Bound(count)
+        self._bags, self._count = new_bags(0, 0, 0), Bound(count)
 
     def add(self, given: Columns) -> list[tuple[int, Reject]]:
         """Append records to the batch; which of them cannot be clustered, and why."""
@@ -76,71 +72,38 @@ class WordEncoder(BagEncoder):
     # ---------------------------------------------------------------- texts
 
     def _add_texts(self, texts: Columns) -> list[tuple[int, Reject]]:
-        assert texts.values is not None
         refused: dict[int, Reject] = {}
-        begin, (letters, ends, *_) = texts.begin, texts.values
-        said: list[str] = []
-        whole = int(ends[-1]) - begin if len(ends) else 0
-        if whole > self._sure and np.diff(ends, prepend=begin).max() > self._sure:
-            said = texts.said()
-            self._refuse_long(texts, said, refused)
-            parts = [*map(letters_of, said)]
-            letters, begin = np.frombuffer(b"".join(parts), np.uint8), 0
-            ends = np.cumsum([*map(len, parts)], dtype=np.int64)
-        if self._by_piece:
-            empty = self._add_pieces(letters, begin, ends)
+        ids, ends = list[int](), list[int]()
+        known: Callable[[str], Any] = self.vocabulary.pieces.get
+        for i, text in enumerate(texts.said()):
+            found = [*map(known, text.split())]
+            if None in found or len(found) > self.tokenizer.max_tokens:
+                try:
+                    found = self._read(text)
+                except TooManyTokens as error:
+                    refused[i], found = refuse(texts[i], error.reason, str(error)), []
+            ids += found
+            ends.append(len(ids))
+        numbers, bounds = np.array(ids, np.int32), np.array(ends, np.int64)
+        if (kept := numbers >= 0).all():
+            empty = self._count_words(numbers, bounds)
         else:
-            empty = self._add_tokens(said or texts.said())
+            empty = self._count_words(numbers[kept], np.append(0, np.cumsum(kept))[bounds])
         for i in empty:
             if i not in refused:
-                refused[i] = _empty(texts[i])
+                refused[i] = refuse(texts[i], "empty", "no words are left of its text")
         return sorted(refused.items()) if refused else []
 
-    def _add_tokens(self, texts: Sequence[str]) -> list[int]:
-        """Count the words of texts; which of them have none."""
-        rows, ids = np.arange(len(texts) + 1), OTHER - np.arange(len(texts), dtype=np.int32)
-        return self._count_words(rows, ids, len(texts), *self._numbered(map(self.tokenizer.tokens, texts)))
-
-    def _refuse_long(self, records: Columns, texts: list[str], refused: dict[int, Reject]) -> None:
-        """Refuse texts of too many tokens, and empty them."""
-        most = self.tokenizer.max_tokens // self.tokenizer.ngrams
-        for i, text in enumerate(texts):
-            if len(text) > most or (len(text) > self._sure and not text.isascii()):
-                try:
-                    self.tokenizer.tokens(text)
-                except TooManyTokens as error:
-                    refused[i], texts[i] = refuse(records[i], error.reason, str(error)), ""
-
-    def _add_pieces(self, letters: np.ndarray, begin: int, ends: np.ndarray) -> list[int]:
-        """Count the words of texts that are those of their pieces; which of them have none."""
-        pieces, texts = self._pieces, len(ends)
-        if len(pieces.lower) < len(letters) or len(pieces.rows) <= texts:
-            self._pieces = pieces = new_pieces(2 * len(letters), 2 * texts)
-        bags = self._room_for(len(pieces.ids), texts)
-        lasting, seen = (self.vocabulary.spelling, pieces, bags, self.stops), self.stops.seen.copy()
-        self._read(lasting, letters, begin, ends, _NONE, _BOUNDS)
-        strange = int(pieces.found[0])
-        if not strange:
-            if self._begin_languages(seen):
-                return self._count_words(pieces.rows, pieces.ids, texts, _NONE, _BOUNDS)
-            return self._keep(bags, texts)
-        places = zip(*pieces.strange[:, :strange].tolist(), strict=True)
-        cut, lower, whole = self.tokenizer.of_piece, pieces.lower.data, letters.data
-        words = (
-            (str(lower[start:stop], "ascii"),) if kind == UNKNOWN else cut(bytes(whole[start:stop]))
-            for kind, start, stop in places
-        )
-        return self._count_words(pieces.rows, pieces.ids, texts, *self._numbered(words))
-
-    def _numbered(self, tokens: Iterable[Sequence[str]]) -> tuple[np.ndarray, np.ndarray]:
-        """The ids of lists of words, -1 where one found no room, and where each list begins and ends."""
-        ids, bounds, known = [], [0], self.vocabulary.ids
-        for words in tokens:
-            for word in words:
-                number = known.get(word)
-                ids.append(self._new(word) if number is None else number)
-            bounds.append(len(ids))
-        return np.array(ids, np.int32), np.array(bounds, np.int64)
+    def _read(self, text: str) -> list[int]:
+        """The ids of a text's words, -1 for those that find no room; its pieces are known from now on."""
+        tokens, known, pieces = self.tokenizer.tokens, self.vocabulary.ids, self.vocabulary.pieces
+        found = [known[word] if word in known else self._new(word) for word in tokens(text)]
+        if self.tokenizer.ngrams == 1:
+            for piece in set(text.split()).difference(pieces):
+                words = tokens(piece)
+                if len(words) < 2 and all(word in known for word in words):
+                    pieces[piece] = known[words[0]] if words else -1
+        return found
 
     def _new(self, word: str) -> int:
         found = self.spelt(word)
@@ -199,16 +162,14 @@ class WordEncoder(BagEncoder):
             )
         return bags
 
-    def _count_words(
-        self, rows: np.ndarray, ids: np.ndarray, texts: int, more: np.ndarray, bounds: np.ndarray
-    ) -> list[int]:
+    def _count_words(self, ids: np.ndarray, ends: np.ndarray) -> list[int]:
         """Count words (see ``count``), and keep them; returns which texts have none."""
         seen = self.stops.seen.copy()
         while True:
-            bags = self._room_for(int(rows[texts]) + len(more), texts)
-            self._count((bags, self.stops), rows, ids, texts, more, bounds)
+            bags = self._room_for(len(ids), len(ends))
+            self._count((bags, self.stops), ids, ends)
             if not self._begin_languages(seen):
-                return self._keep(bags, texts)
+                return self._keep(bags, len(ends))
 
     def _keep(self, bags: Bags, texts: int) -> list[int]:
         """Keep the words that a kernel has counted; returns which texts have none."""
@@ -287,16 +248,6 @@ class WordEncoder(BagEncoder):
         forms = self.forms.dump(self.stops, self._named) if self._formed else StoredForms()
         known = forms.languages or len(forms.related)
         return super().dump() | ({"forms": forms} if known else {})
-
-
-_WIDEST = 18
-"""Characters that one may become where characters that mean the same are made the same."""
-
-_NONE, _BOUNDS = np.zeros(0, np.int32), np.zeros(1, np.int64)
-
-
-def _empty(record: Record) -> Reject:
-    return refuse(record, "empty", "no words are left of its text")
 
 
 def _kind(record: Record) -> type | None:

@@ -13,9 +13,8 @@ import html
 import itertools
 import re
 import unicodedata
-from collections.abc import Callable
 from itertools import chain
-from typing import Generic, NamedTuple, TypeVar
+from typing import NamedTuple
 
 # Ranges of character classes, for text beyond ASCII; tables of characters are made on the first such text.
 HAN = (
@@ -241,27 +240,16 @@ def cut(text: str) -> list[str]:
     return list(chain.from_iterable(map(_PIECES.__getitem__, text.split())))
 
 
-Piece = TypeVar("Piece", str, bytes)
-
-
-class _Pieces(dict[Piece, list[str]], Generic[Piece]):
+class _Pieces(dict[str, list[str]]):
     """Remembers the words of what is between spaces: most of it comes again, with its punctuation."""
 
-    def __init__(self, cut: Callable[[Piece], list[str]]) -> None:
-        self._cut: Callable[[Piece], list[str]] = cut
-
-    def __missing__(self, piece: Piece) -> list[str]:
-        words = self._cut(piece)
+    def __missing__(self, piece: str) -> list[str]:
+        words = _cut_piece(piece)
         if len(piece) <= _LONGEST_HELD:
             if len(self) >= _PIECES_HELD:
                 self.clear()
             self[piece] = words
         return words
-
-
-def cut_piece(piece: bytes) -> list[str]:
-    """Return the words of what is between two spaces of a text in UTF-8, as :func:`cut` does."""
-    return _ENCODED[piece]
 
 
 def _cut_piece(text: str) -> list[str]:
@@ -280,13 +268,7 @@ def _cut_piece(text: str) -> list[str]:
     return found if ascii_only else rewrite(found)
 
 
-_PIECES = _Pieces(_cut_piece)
-_ENCODED = _Pieces[bytes](lambda piece: _cut_encoded(piece.decode("utf-8", "surrogatepass")))
-
-
-def _cut_encoded(text: str) -> list[str]:
-    """What has no ASCII space in it is cut at once; other characters may be spaces too."""
-    return _cut_piece(text) if text.isascii() else cut(text)
+_PIECES = _Pieces()
 
 
 def is_link(word: str) -> bool:

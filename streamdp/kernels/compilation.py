@@ -54,9 +54,9 @@ def _plan(kernels: str) -> dict[str, float]:
 
 PLANS = (
     _plan(
-        "encode.bags.read .8, encode.bags.count .1, encode.bags.sight .1, beam.step.advance.advance 11.6, "
-        "encode.kernels.enter .1, ledger.step.put_all 1.9, ledger.step.write_again .2, "
-        "encode.kernels.copy_words .1, beam.looks.rearrange.keep_head .4, beam.looks.recent.gather .3, "
+        "encode.bags.count .4, encode.bags.sight .1, beam.step.advance.advance 11.6, "
+        "ledger.step.put_all 1.9, ledger.step.write_again .2, "
+        "beam.looks.rearrange.keep_head .4, beam.looks.recent.gather .3, "
         "beam.looks.second_look.look_again 3.5, likelihoods.words._invert_base .1, "
         "likelihoods.words.log_gammas .1, beam.looks.dividing.try_as_two .7, "
         "beam.looks.dividing.weigh_strangers .3"
