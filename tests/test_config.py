@@ -2,8 +2,6 @@ from __future__ import annotations
 
 import json
 import math
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any, get_args
 
@@ -11,7 +9,7 @@ import msgspec
 import numpy as np
 import pytest
 import snowballstemmer
-from commands import environment, fail, succeed
+from commands import fail, succeed
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -25,9 +23,7 @@ from streamdp.settings.load import (
     load,
     model_settings,
     resumed,
-    stored_settings,
 )
-from streamdp.settings.options import RENAMED
 from streamdp.settings.schema import Stem, setting_fields
 
 
@@ -287,46 +283,6 @@ def test_a_state_goes_on_with_its_settings_where_none_are_written() -> None:
     settings, changed, told = resumed(Settings(beam=8, seed=3), {"beam", "seed"}, {"beam": 8, "gone": 1})
     assert (settings.seed, told) == (3, [])
     assert changed == ["seed: was 0, is 3", "gone: was 1, is no setting"]
-
-
-def test_old_names_are_read_for_a_release(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(RENAMED, "bream", "beam")
-    told: list[str] = []
-    write("bream = 3\n")
-    environ = {"STREAMDP_BREAM": "4"}
-    assert gather((Settings,), {}, {}, None, told.append) == {"beam": 3}
-    assert gather((Settings,), {}, environ, None, told.append) == {"beam": 4}
-    assert gather((Settings,), {"bream": "5"}, environ, None, told.append) == {"beam": 5}
-    after = "now; the old name goes with the next release"
-    assert [*dict.fromkeys(told)] == [
-        f"streamdp.toml, key bream: is called beam {after}",
-        f"environment variable STREAMDP_BREAM: is called STREAMDP_BEAM {after}",
-        f"flag --bream: is called --beam {after}",
-    ]
-    assert error({"bream": "5", "beam": "5"}) == "flag --beam: set twice, in two spellings of its name"
-    write("bream = 3\nbeam = 3\n")
-    assert "key beam: set twice" in error()
-    write("")
-    before = {"bream": 5}
-    assert resumed(Settings(), (), before)[0] == stored_settings(before) == Settings(beam=5)
-
-
-def test_old_flags_are_hidden_and_told(tmp_path: Path) -> None:
-    program = """
-from streamdp.settings.options import RENAMED
-RENAMED["bream"] = "beam"
-from streamdp.cli import main
-main()
-"""
-    run = [sys.executable, "-c", program]
-    done = subprocess.run([*run, "check", "--bream", "3"], env=environment(), capture_output=True, text=True)
-    assert "\nbeam = 3\n" in done.stdout
-    assert done.stderr == (
-        "streamdp: flag --bream: is called --beam now; the old name goes with the next release\n"
-    )
-    shown = subprocess.run([*run, "check", "--help-all"], env=environment(), capture_output=True, text=True)
-    assert "--beam" in shown.stdout
-    assert "--bream" not in shown.stdout
 
 
 def test_a_yes_or_no_is_a_pair_of_flags_that_take_no_value(tmp_path: Path) -> None:

@@ -15,8 +15,6 @@ from commands import (
     succeed,
 )
 
-from streamdp.cli.options import RENAMED_COMMANDS
-
 
 def test_show(learned: Path) -> None:
     clusters = parsed(succeed(learned, "stories", "state", "--json", "--least", "1"))
@@ -149,11 +147,6 @@ def test_a_state_is_watched(tmp_path: Path) -> None:
     assert fail(tmp_path, "stories", "out", "--watch")[0] == 64
     assert fail(tmp_path, "stories", "s", "--watch", "--json")[0] == 64
     assert fail(tmp_path, "stories", "s", "--watch", "--records")[0] == 64
-
-
-@pytest.mark.parametrize(("old", "new"), sorted(RENAMED_COMMANDS.items()))
-def test_an_old_name_says_the_new_one(tmp_path: Path, old: str, new: str) -> None:
-    assert fail(tmp_path, old, "st", "--top", "3") == (64, f"streamdp: {old} is now: streamdp {new}\n")
 
 
 @pytest.mark.parametrize(

@@ -17,10 +17,9 @@ from typer.core import TyperGroup
 
 from streamdp.errors import ConfigError, Exit
 from streamdp.offline.plan import Estimate, Method, Plan, Start
-from streamdp.run.messages import warn
 from streamdp.settings import Settings
 from streamdp.settings.load import LAYERED, gather
-from streamdp.settings.options import GROUPS, RENAMED, Option, option, options_of, refuse_meaningless
+from streamdp.settings.options import GROUPS, Option, option, options_of, refuse_meaningless
 from streamdp.story.orders import Sort
 
 Config = Annotated[
@@ -247,20 +246,6 @@ def parse_budget(text: str) -> tuple[int | None, float | None]:
     return (None, value * units[unit]) if unit else (int(value), None)
 
 
-RENAMED_COMMANDS = {
-    "show": "stories",
-    "page": "stories STATE --page PORT",
-    "refine": "fit STATE",
-    "report": "stories --report FILE",
-    "mark": "diff --mark NAME",
-    "score": "diff ANSWERS --truth FILE",
-    "config": "check",
-    "embed": "check --embeddings",
-    "warm": "check --compile",
-}
-"""What does today what other commands did."""
-
-
 class Group(TyperGroup):
     """All commands, whose options cost nothing where they need no reading: defaults, and texts.
 
@@ -273,8 +258,6 @@ class Group(TyperGroup):
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """A command of that name, None where there is none."""
-        if cmd_name in RENAMED_COMMANDS:
-            raise ConfigError(f"{cmd_name} is now: streamdp {RENAMED_COMMANDS[cmd_name]}", Exit.USAGE)
         found: Any = super().get_command(ctx, cmd_name)
         if found is not None:
             _spared(found.get_params(ctx))
@@ -347,7 +330,7 @@ def with_options(command: Callable[..., int | None]) -> Callable[..., int | None
                         Exit.USAGE,
                     )
                 given[each.name] = argument
-        chosen = gather(kinds.values(), given, os.environ, arguments.pop("config", None), warn)
+        chosen = gather(kinds.values(), given, os.environ, arguments.pop("config", None))
         structs = {
             name: kind(**{field: chosen[field] for field in kind.__struct_fields__ if field in chosen})
             for name, kind in kinds.items()
@@ -371,7 +354,7 @@ def _flags_of_all(kind: type[msgspec.Struct], many: bool) -> list[tuple[Option, 
 
 
 def _flags_of(each: Option, *, hidden: bool) -> list[inspect.Parameter]:
-    """The flag of an option, its old names, and the argument that may stand in its place."""
+    """The flag of an option, and the argument that may stand in its place."""
     required = each.default is msgspec.NODEFAULT
     kind, bounds = _plain(each.type)
     switch = kind is bool
@@ -388,10 +371,6 @@ def _flags_of(each: Option, *, hidden: bool) -> list[inspect.Parameter]:
         **bounds,
     )
     flags = [_parameter(each.name, Annotated[kind if required else kind | None, about], required=required)]
-    for old, new in RENAMED.items():
-        if new == each.name:
-            hidden = typer.Option("--" + old.replace("_", "-"), hidden=True)
-            flags.append(_parameter(old, Annotated[kind | None, hidden]))
     if each.argument is not None:
         argument = typer.Argument(help=each.argument, metavar=f"[{each.name.upper()}]")
         flags.insert(0, _parameter(_argument(each), Annotated[kind | None, argument]))

@@ -14,7 +14,7 @@ from streamdp.errors import Exit, StreamdpError, foreseen
 from streamdp.safe_files import open_regular, written_anew
 from streamdp.settings import Settings
 from streamdp.settings.blueprint import PARTS
-from streamdp.settings.load import UNNAMED, under_new_names, unnamed
+from streamdp.settings.load import UNNAMED, unnamed
 from streamdp.state.stamp import FormatError, checked, stamped
 
 NAME = b"streamdp model "
@@ -105,7 +105,7 @@ def _made(value: Any) -> Any:
     if not isinstance(value, dict):
         return value
     if "settings!" in value:
-        return msgspec.convert(under_new_names(value["settings!"]), Settings, strict=False)
+        return msgspec.convert(value["settings!"], Settings, strict=False)
     if "tuple!" in value:
         return tuple(_made(value["tuple!"]))
     if "pairs!" in value:

@@ -15,7 +15,7 @@ import msgspec
 from streamdp.errors import ConfigError, Exit, foreseen
 from streamdp.settings.alerts import TABLES, Alerting, alerts_of
 from streamdp.settings.io_options import Input, Outputs, Serving
-from streamdp.settings.options import AUTO, RENAMED, Option, nearest, options_of
+from streamdp.settings.options import AUTO, Option, nearest, options_of
 from streamdp.settings.schema import Classes, Settings, setting_fields
 
 CONFIG_FILE = "streamdp.toml"
@@ -47,14 +47,13 @@ def gather(
     flags: Mapping[str, Any],
     environ: Mapping[str, str],
     path: str | None,
-    warn: Callable[[str], object] = lambda line: None,
 ) -> dict[str, Any]:
     """What was written of the options of some structs; every value found is checked, also one overridden.
 
     ``flags`` holds what the command line gave, under the options' names (None: not given); ``environ`` is the
     environment, where an empty variable counts as not set; ``path`` is the TOML file, None for
     ``streamdp.toml`` in the working directory if there is one. For a setting that may be automatic, ``auto``
-    sets it back to that. ``warn`` is called with a line for every old name. Raises ``ConfigError``.
+    sets it back to that. Raises ``ConfigError``.
     """
     flagged = {each.name: each for kind in kinds for each in options_of(kind)}
     wanted = {name for kind in kinds if kind in LAYERED for name in kind.__struct_fields__}
@@ -66,16 +65,16 @@ def gather(
         tables = table.pop(TABLES) if isinstance(table.get(TABLES), list | dict) else []
         alerts = alerts_of(tables, file)
         keys = [(key, key.replace("-", "_"), value) for key, value in table.items()]
-        found = _read(f"{file}, key", keys, known, lambda option: option.name, warn, strict=True)
+        found = _read(f"{file}, key", keys, known, lambda option: option.name, strict=True)
         variables = _variables(environ)
-        found |= _read("environment variable", variables, known, lambda option: option.variable, warn)
+        found |= _read("environment variable", variables, known, lambda option: option.variable)
         found |= {"tables": alerts} if alerts else {}
     given = []
     for name, value in flags.items():
         option = flagged.get(name.replace("-", "_"))
         flag = "--" + name.replace("_", "-") if option is None else option.flag
         given.append((flag, name.replace("-", "_"), value))
-    chosen = _read("flag", given, flagged, lambda option: option.flag, warn)
+    chosen = _read("flag", given, flagged, lambda option: option.flag)
     return {name: found[name] for name in found if name in wanted} | chosen
 
 
@@ -110,7 +109,6 @@ def differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
     A setting that one side does not know (a state of another release) counts as its default.
     """
     defaults = {field.name: _stored(field.default) for field in setting_fields()}
-    old, new = under_new_names(old), under_new_names(new)
     found = []
     for name in [*new, *(name for name in old if name not in new)]:
         before, after = (side.get(name, defaults.get(name, "no setting")) for side in (old, new))
@@ -128,7 +126,7 @@ def resumed(
     state. Also returned: the differences to what was written, which forbid to go on, and the settings of the
     state that are not today's defaults, such as ``beam 16``. Raises as ``check_imports``.
     """
-    before, now = under_new_names(before), model_settings(settings)
+    now = model_settings(settings)
     check_imports(before, Classes.of(settings))
     kept = {name: value for name, value in before.items() if name in now and name not in written}
     changed = differences(before, {**now, **kept})
@@ -139,7 +137,7 @@ def resumed(
 
 def stored_settings(stored: Mapping[str, Any], classes: Classes | None = None) -> Settings:
     """The settings of a snapshot. Raises msgspec.ValidationError, and as ``check_imports``."""
-    settings, classes = msgspec.convert(under_new_names(stored), Settings), classes or Classes()
+    settings, classes = msgspec.convert(stored, Settings), classes or Classes()
     check_imports(msgspec.to_builtins(settings) | {"embed": None}, classes)
     if settings.embed is None or (":" in settings.embed and settings.embed == classes.embed):
         return settings
@@ -170,11 +168,6 @@ def check_imports(stored: Mapping[str, Any], classes: Classes) -> None:
             )
 
 
-def under_new_names(stored: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings of a state as this release names them."""
-    return {RENAMED.get(name, name): value for name, value in stored.items()}
-
-
 def _stored(value: Any) -> Any:
     """A value as it comes back from a file of settings."""
     return list(value) if isinstance(value, tuple) else value
@@ -194,7 +187,6 @@ def _read(
     given: Iterable[tuple[str, str, Any]],
     known: Mapping[str, Option],
     spelled: Callable[[Option], str],
-    warn: Callable[[str], object],
     *,
     strict: bool = False,
 ) -> dict[str, Any]:
@@ -207,13 +199,11 @@ def _read(
         at = f"{place} {_one_line(written)}"
         if isinstance(value, dict):
             raise ConfigError(f"{at}: is a table, but settings are written without tables")
-        option = known.get(RENAMED.get(name, name))
+        option = known.get(name)
         if option is None:
             raise ConfigError(f"{at}: no such setting{nearest(written, map(spelled, known.values()))}")
         if value is None or (option.repeated and value == [] and place == "flag"):
             continue
-        if name in RENAMED:
-            warn(f"{at}: is called {spelled(option)} now; the old name goes with the next release")
         if option.name in found:
             raise ConfigError(f"{at}: set twice, in two spellings of its name")
         if value == "" and not option.setting:

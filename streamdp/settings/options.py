@@ -34,9 +34,6 @@ GROUPS = {
 }
 """Groups of options in the order in which ``--help`` shows them, with their titles."""
 
-RENAMED: dict[str, str] = {}
-"""Names of options before they were renamed, and those of today. An old name is read for one release."""
-
 
 class Option(msgspec.Struct, frozen=True):
     """One field as a command line or a manual shows it.
