@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import signal
 from pathlib import Path
 
 import pytest
@@ -11,7 +10,6 @@ from commands import (
     fail,
     newest_lines,
     parsed,
-    start,
     succeed,
 )
 
@@ -125,28 +123,6 @@ def test_stories_what_is_new_growing_and_closed(tmp_path: Path) -> None:
     table = succeed(tmp_path, "stories", "s", "--sort", "growing").decode()
     assert "180 records;" in table
     assert "↑" in table
-
-
-def test_a_state_is_watched(tmp_path: Path) -> None:
-    """The table comes again with each newer snapshot."""
-    (tmp_path / "in.txt").write_text("storm over the coast\n" * 3)
-    run = ("consume", "in.txt", "--state", "s", "--output", "out")
-    succeed(tmp_path, *run)
-    process = start(tmp_path, "stories", "s", "--watch")
-    assert process.stdout is not None
-    seen = [process.stdout.readline().decode()]
-    assert seen[0].startswith("3 records; ")
-    with (tmp_path / "in.txt").open("a") as file:
-        file.write("late goal wins the match\n" * 2)
-    succeed(tmp_path, *run)
-    while not seen[-1].startswith("5 records; "):
-        seen.append(process.stdout.readline().decode())
-        assert seen[-1]
-    process.send_signal(signal.SIGINT)
-    assert process.wait(60) == 130
-    assert fail(tmp_path, "stories", "out", "--watch")[0] == 64
-    assert fail(tmp_path, "stories", "s", "--watch", "--json")[0] == 64
-    assert fail(tmp_path, "stories", "s", "--watch", "--records")[0] == 64
 
 
 @pytest.mark.parametrize(

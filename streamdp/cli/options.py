@@ -166,7 +166,6 @@ class StoriesOptions(msgspec.Struct, frozen=True, kw_only=True):
         _about("at most so many (default: 20 in a table, 10 in a report, all elsewhere)", metavar="N"),
     ] = None
     samples: Annotated[bool, _about("with some of their records, in a table")] = False
-    watch: Annotated[bool, _about("the table again for each newer snapshot of a running stream")] = False
     now: Annotated[
         str | None, _about("how long now is: 1h, 1d (default: what the latest records took)", metavar="TIME")
     ] = None

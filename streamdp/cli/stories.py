@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-import time
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -27,7 +26,6 @@ from streamdp.reports.source import StateStories, StorySource, source_of
 from streamdp.run.lines import csv_of
 from streamdp.run.messages import say
 from streamdp.settings.schema import Classes
-from streamdp.state.snapshot import written_at
 from streamdp.story.clock import duration
 from streamdp.story.orders import Sort
 from streamdp.story.story import TYPES, CoarseStory, Stories, Story, StoryRecord, Theme, iso, noun_of
@@ -44,19 +42,13 @@ HEADS = {"lines": "template", "vectors": "mean"}
 """What the column of titles is called where records are no texts."""
 
 
-SECONDS = 2.0
-"""Seconds between two looks for a newer snapshot."""
-
-
 def stories(path: str, options: StoriesOptions, classes: Classes) -> None:
     """Print the stories of a path. Raises StreamdpError."""
-    if options.csv + options.json + options.watch > 1:
-        raise ConfigError("say one of --csv, --json and --watch", Exit.USAGE)
+    if options.csv and options.json:
+        raise ConfigError("say one of --csv and --json", Exit.USAGE)
     if options.report is not None:
         _report(path, options.report, options, classes)
         return
-    if options.watch:
-        _watch(path, options, classes)
     source, question = source_of(path, classes), _question(options)
     found = _found(source, question, options)
     if options.coarse is not None:
@@ -81,25 +73,6 @@ def stories(path: str, options: StoriesOptions, classes: Classes) -> None:
             say(f"no {found.noun} was found")
     for line in _left_out(found, chosen, shown, small, source, options):
         say(line)
-
-
-def _watch(path: str, options: StoriesOptions, classes: Classes) -> None:
-    """Print the stories of a state, and again at each newer snapshot, until a signal comes."""
-    others = (options.records or None, options.story, options.themes, options.theme, options.coarse)
-    if any(other is not None for other in others):
-        raise ConfigError("--watch goes without --records, --story, --themes, --theme, --coarse", Exit.USAGE)
-    if not isinstance(source_of(path, classes), StateStories):
-        raise ConfigError(f"{path}: is no state, and --watch looks for its newer snapshots", Exit.USAGE)
-    question, seen = _question(options), 0
-    screen = console()
-    while True:
-        if seen != (seen := written_at(path)):
-            source = source_of(path, classes)
-            found = _found(source, question, options)
-            chosen, _ = chosen_of(question, found, source, path)
-            screen.clear()
-            screen.print(_view(source, found, chosen[: options.limit or IN_TABLE], options), highlight=False)
-        time.sleep(SECONDS)
 
 
 def console(width: int = 140) -> Console:

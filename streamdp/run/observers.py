@@ -34,10 +34,13 @@ from streamdp.settings.assemble import automatic
 from streamdp.settings.io_options import Outputs, Serving
 from streamdp.settings.schema import Classes
 from streamdp.state.corrections import Correction
-from streamdp.state.snapshot import StateFolder
+from streamdp.state.snapshot import StateFolder, written_at
 
 if TYPE_CHECKING:
     from streamdp.page.server import Page
+
+SECONDS = 2.0
+"""Seconds between two looks for a newer snapshot."""
 
 UNHEARD = 3.0
 """Seconds between two updates of what pages show while none listens: each takes a few milliseconds."""
@@ -319,7 +322,7 @@ def say_where(page: Page, at: Serving, called: str = "page") -> None:
     say(f"the {called} is at {page.address}{known}")
 
 
-def show_snapshot(page: Page, engine: Engine, figures: dict[str, Any]) -> None:
+def show_still(page: Page, engine: Engine, figures: dict[str, Any]) -> None:
     """Show an engine that learns nothing more, and nothing else."""
     page.view.restart()
     page.view.begin(engine)
@@ -328,6 +331,48 @@ def show_snapshot(page: Page, engine: Engine, figures: dict[str, Any]) -> None:
         if not page.view.table.behind:
             break
     page.hub.publish(tick)
+
+
+def serve_still(
+    page: Page,
+    engine: Engine,
+    figures: dict[str, Any],
+    *,
+    corrects: bool,
+    seen: int | None = None,
+    asked: Callable[[], bool] = lambda: False,
+) -> None:
+    """Answer pages of an engine that learns nothing more, and of each snapshot of its state after ``seen``.
+
+    The state takes corrections, where it ``corrects``: the page shows it from then on. Returns once an end is
+    ``asked`` for.
+    """
+    state, classes, looked = page.view.state, Classes.of(engine.settings), time.monotonic()
+
+    def show_again() -> None:
+        nonlocal engine
+        assert state is not None
+        header, engine, _ = opened(state, classes)
+        figures.update({"written": header.written} if "written" in figures else {})
+        show_still(page, engine, figures)
+
+    def give(_: Engine, correction: Correction) -> Correction:
+        assert state is not None
+        made = append_correction(state, open_state(state, classes)[1], correction)
+        show_again()
+        return made
+
+    page.view.give = give if corrects else None
+    while not asked():
+        page.questions.answer(engine)
+        time.sleep(0.05)
+        if time.monotonic() - looked < SECONDS:
+            continue
+        looked = time.monotonic()
+        if seen is not None and state is not None and seen != (seen := written_at(state)):
+            show_again()
+        elif page.view.table.behind:  # what was not described yet is, by and by
+            page.hub.publish(page.view.look(engine, looked, figures))
 
 
 class LivePage(RunObserver):
@@ -390,22 +435,9 @@ class LivePage(RunObserver):
         if not self._linger:
             return
         say(f"the input has ended; the page stays at {self.page.address} until Ctrl-C")
-        view, state, classes = self.page.view, self.page.view.state, Classes.of(engine.settings)
-
-        def give(_: Engine, correction: Correction) -> Correction:
-            """What the state gets, as the run is over: the page shows the state from then on."""
-            nonlocal engine
-            assert state is not None
-            made = append_correction(state, open_state(state, classes)[1], correction)
-            engine = opened(state, classes)[1]
-            show_snapshot(self.page, engine, {"state": "ended"})
-            return made
-
-        if view.give is not None:
-            view.give = give
-        while not asked():
-            self.page.questions.answer(engine)
-            time.sleep(0.05)
+        serve_still(
+            self.page, engine, {"state": "ended"}, corrects=self.page.view.give is not None, asked=asked
+        )
 
     def close(self) -> None:
         """Stop serving."""
