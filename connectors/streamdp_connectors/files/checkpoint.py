@@ -7,7 +7,10 @@ import re
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
+
+import msgspec
+from msgspec import Meta
 
 from streamdp.errors import Exit
 from streamdp_connectors.protocol import SinkError
@@ -20,7 +23,10 @@ STANDARD_OUTPUT = "-"
 _UNITS = {"k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 
 
-class FileCheckpoint(NamedTuple):
+Number = Annotated[int, Meta(ge=0, lt=1 << 62)]
+
+
+class FileCheckpoint(msgspec.Struct, frozen=True):
     """What a snapshot remembers of an output file.
 
     ``path`` is absolute, or ``-``; ``length`` counts the bytes written; ``head`` and ``tail`` are the CRC-32
@@ -28,38 +34,24 @@ class FileCheckpoint(NamedTuple):
     the full file of a rotation that was under way, after which the file of this name began anew.
     """
 
-    path: str
-    length: int = 0
-    head: int = 0
-    tail: int = 0
-    rotated: FileCheckpoint | None = None
+    path: Annotated[str, Meta(pattern=r"^[^\0]*$")]
+    length: Number = 0
+    head: Number = 0
+    tail: Number = 0
+    rotated: FileCheckpoint | msgspec.UnsetType = msgspec.UNSET
 
     @classmethod
     def of(cls, stored: Mapping[str, Any]) -> FileCheckpoint:
         """The inverse of ``plain``. Raises SinkError (65) for anything else."""
         try:
-            return cls._of(stored, 1)
-        except (TypeError, ValueError, LookupError, AttributeError) as error:
+            return msgspec.convert(stored, cls)
+        except msgspec.ValidationError as error:
             raise SinkError(f"the state does not say what an output holds ({error})", Exit.BAD_DATA) from None
-
-    @classmethod
-    def _of(cls, stored: Mapping[str, Any], rotations: int) -> FileCheckpoint:
-        path = stored["path"]
-        length, head, tail = numbers = [stored[name] for name in ("length", "head", "tail")]
-        if not isinstance(path, str) or "\0" in path:
-            raise ValueError(f"{path!r} is no path")
-        for number in numbers:
-            if type(number) is not int or not 0 <= number < 1 << 62:
-                raise ValueError(f"{number!r} is no length or checksum")
-        rotated = stored.get("rotated")
-        if rotated is not None and not rotations:
-            raise ValueError("a rotation within a rotation")
-        return cls(path, length, head, tail, None if rotated is None else cls._of(rotated, 0))
 
     def plain(self) -> dict[str, Any]:
         """As a snapshot stores it."""
-        stored = {"path": self.path, "length": self.length, "head": self.head, "tail": self.tail}
-        return stored if self.rotated is None else stored | {"rotated": self.rotated.plain()}
+        stored: dict[str, Any] = msgspec.to_builtins(self)
+        return stored
 
 
 def edges(fd: int, length: int) -> tuple[int, int]:
@@ -128,7 +120,7 @@ class Claim(NamedTuple):
     def end_rotation(self, fd: int) -> bool:
         """Rename the file if its rotation was interrupted, and return whether it was. Raises OSError."""
         before = None if self.left is None else self.left.rotated
-        if before is None or not self._is_at(self.left):
+        if not before or not self._is_at(self.left):
             return False
         name = self._rotated_name(before)
         if os.path.lexists(name):

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
+from msgspec import UNSET
 
 from streamdp.errors import Exit
 from streamdp.records import Reject
@@ -119,7 +120,7 @@ class OutputFile:
         with self._writing():
             self._check()
             if self._rotating:
-                return FileCheckpoint(os.path.abspath(self.path), rotated=self._full).plain()
+                return FileCheckpoint(os.path.abspath(self.path), rotated=self._full or UNSET).plain()
             return remember(self.path, self._fd, self._flushed).plain()
 
     def full(self, rotation: Rotation | None) -> bool:
