@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from importlib.resources import files
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
+from msgspec import Meta
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -22,15 +23,13 @@ from streamdp.page.errors import (
     Endpoint,
     allow,
     as_json,
-    integer,
-    label_of,
-    number,
     or_error,
 )
 from streamdp.page.guard import Allowance
 from streamdp.page.hub import BusyError, FullError, Hub, Questions
-from streamdp.page.live import Live
+from streamdp.page.live import Live, queried
 from streamdp.page.view import View
+from streamdp.questions.questions import Question
 from streamdp.story.story import COLUMNS, Stories
 from streamdp.story.titles import short
 
@@ -40,9 +39,31 @@ SHOWN = 50
 PLACE = "<!-- the table -->"
 KINDS = {".html": "text/html", ".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
 
+Place = Annotated[float, Meta(ge=-1e300, le=1e300)]
+
 PATIENCE, LESS_PATIENCE = 60.0, 10.0
 """Seconds that an answer of the stream is waited for: the first of all compiles a kernel; and where there is
 something to be answered without it."""
+
+
+class DrawGraph(Question, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Counts over time of the clusters that are drawn, between two places."""
+
+    begin: Annotated[Place | None, Meta(description="a number")] = msgspec.field(default=None, name="from")
+    end: Annotated[Place | None, Meta(description="a number")] = msgspec.field(default=None, name="to")
+    bins: Annotated[int, Meta(ge=1, le=480)] = 160
+
+
+class ShowLooks(Question, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What the page alone knows of some stories."""
+
+    labels: Annotated[
+        str,
+        Meta(
+            pattern=r"^[0-9]{1,18}(,[0-9]{1,18}){0,999}$",
+            description="labels of stories, with commas between them",
+        ),
+    ]
 
 
 class _Same:
@@ -117,21 +138,17 @@ class Api:
 
     async def graph(self, request: Request) -> Response:
         """Counts of the clusters that are drawn."""
-        begin, end = number(request, "from"), number(request, "to")
-        bins = integer(request, "bins", 160, 1, 480)
-        key = "graph", begin, end, bins
-        return as_json(self._same.get(key, lambda: self.view.drawing(begin, end, bins)))
+        asked = queried(DrawGraph, request)
+        return as_json(self._same.get(asked, lambda: self.view.drawing(asked.begin, asked.end, asked.bins)))
 
     async def shown(self, request: Request) -> Response:
         """What the page alone knows of some stories."""
-        named = request.query_params.get("labels", "").split(",")[:1000]
-        if not all(name.isascii() and name.isdigit() and len(name) < 19 for name in named):
-            raise AskError(400, "labels: labels of stories, with commas between them")
-        return as_json(msgspec.json.encode({"shown": self.view.shown([*map(int, named)])}))
+        labels = queried(ShowLooks, request).labels.split(",")
+        return as_json(msgspec.json.encode({"shown": self.view.shown([*map(int, labels)])}))
 
     async def cluster(self, request: Request) -> Response:
         """One cluster, its words against the base."""
-        label = label_of(request)
+        label = int(request.path_params["label"])
         found = self.view.cluster(label)
         if found is None:
             raise AskError(404, f"cluster {label} is not known here")

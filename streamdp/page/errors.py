@@ -109,38 +109,3 @@ async def whole(
         if len(body) > most:
             raise AskError(413, large or f"a body has at most {most:,} bytes: nothing was taken")
     return bytes(body)
-
-
-def label_of(request: Request) -> int:
-    """The label in a path. Raises AskError where no story has such a one, which may have any length."""
-    label = int(request.path_params["label"])
-    if label >= 1 << 63:
-        raise AskError(404, f"there is no story {str(label)[:20]}...")
-    return label
-
-
-def number(request: Request, name: str) -> float | None:
-    """A number of the query; None where it has none. Raises AskError."""
-    given = request.query_params.getlist(name)
-    if len(given) > 1:
-        raise AskError(400, f"{name}: once")
-    text = given[0] if given else ""
-    if not text:
-        return None
-    try:
-        value = float(text)
-    except ValueError:
-        value = math.nan
-    if not math.isfinite(value):
-        raise AskError(400, f"{name}: a number")
-    return value
-
-
-def integer(request: Request, name: str, default: int, least: int, most: int) -> int:
-    """A whole number of the query, within bounds. Raises AskError."""
-    value = number(request, name)
-    if value is None and not request.query_params.getlist(name):
-        return default
-    if value is None or not value.is_integer() or not least <= value <= most:
-        raise AskError(400, f"{name}: a whole number from {least} to {most}")
-    return int(value)

@@ -41,7 +41,7 @@ from streamdp.questions.asking import (
     titled,
     where_to,
 )
-from streamdp.questions.parse import parse
+from streamdp.questions.parse import Some, parse
 from streamdp.questions.questions import (
     KINDS,
     Asked,
@@ -170,7 +170,7 @@ class Live:
         """The answer to the question in a request. Raises AskError."""
         try:
             return await self.answer(
-                await self._posted(kind, request, read) if kind.posted else queried(kind, request)
+                await self._posted(kind, request, read) if kind.posted else queried(kind.takes, request)
             )
         except StreamdpError as error:
             status = {Exit.USAGE: 400, Exit.NO_INPUT: 404}.get(error.exit_code)
@@ -309,10 +309,10 @@ def route(path: str, endpoints: Mapping[str, Endpoint]) -> Route:
     return Route(path, answered, methods=[*by_method])
 
 
-def queried(kind: Kind, request: Request) -> Asked:
+def queried(takes: type[Some], request: Request) -> Some:
     """The question of a path and its query. Raises QuestionError."""
     given: list[tuple[str, Any]] = [*request.path_params.items(), *request.query_params.multi_items()]
     twice = [name for name, count in Counter(name for name, _ in given).items() if count > 1]
     if twice:
         raise AskError(400, f"{twice[0]}: once")
-    return parse(kind.takes, dict(given), texts=True)
+    return parse(takes, dict(given), texts=True)

@@ -30,7 +30,7 @@ def parse(takes: type[Some], given: Mapping[str, Any], *, texts: bool = False) -
     for name, (kind, field) in fields.items():
         if name in given:
             try:
-                made[name] = msgspec.convert(_whole(given[name]), kind, strict=not texts)
+                made[field.name] = msgspec.convert(_whole(given[name]), kind, strict=not texts)
             except (msgspec.ValidationError, ValueError, RecursionError):
                 raise QuestionError(f"{name}: {wanted(field.type)}") from None
         elif field.required:
@@ -50,7 +50,7 @@ def _fields(takes: type[Asked]) -> dict[str, tuple[Any, inspect.Field]]:
     """Type and description of each field of a question."""
     kinds, described = get_type_hints(takes, include_extras=True), inspect.type_info(takes)
     assert isinstance(described, inspect.StructType)
-    return {field.name: (kinds[field.name], field) for field in described.fields}
+    return {field.encode_name: (kinds[field.name], field) for field in described.fields}
 
 
 def wanted(kind: inspect.Type) -> str:

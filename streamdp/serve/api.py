@@ -17,7 +17,7 @@ from streamdp.page.api import Api
 from streamdp.page.errors import AskError, Endpoint, as_json, kind_of, only, or_error
 from streamdp.page.live import queried
 from streamdp.questions.answers import Answer
-from streamdp.questions.questions import KIND_OF, ShowAnswer
+from streamdp.questions.questions import ShowAnswer
 from streamdp.serve.bodies import Shape, Uploads, records_of
 from streamdp.serve.logs import Logs, one_by_one
 from streamdp.serve.openapi import document
@@ -100,9 +100,7 @@ class Service:
 
     async def answers(self, request: Request) -> Response:
         """The newest answer to the record of an id."""
-        stands, question = self._open(), queried(KIND_OF[ShowAnswer], request)
-        assert isinstance(question, ShowAnswer)
-        name = question.id
+        stands, name = self._open(), queried(ShowAnswer, request).id
         found = stands.door.pending(name) or stands.stored.answers([name]).get(name, (None,))[0]
         if found is None:
             raise AskError(404, "no record of this id is known here")
