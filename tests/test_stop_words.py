@@ -58,9 +58,31 @@ def test_lists_are_spelt_as_texts_are_cut(language: str) -> None:
     assert all(mark(word) >> LANGUAGES.index(language) & 1 for word in words)
 
 
-@pytest.mark.parametrize("word", ["not", "no", "up", "down", "off", "nicht", "pas", "non", "inte"])
-def test_what_turns_a_meaning_round_is_none(word: str) -> None:
-    assert mark(word) & 1 << LANGUAGES.index("english") == 0
+@pytest.mark.parametrize(
+    ("language", "words"),
+    [
+        ("english", "not no never cannot dont wasnt up down off"),
+        ("german", "nicht kein nie nein"),
+        ("french", "ne pas jamais ni sans"),
+        ("spanish", "no ni nunca tampoco sin"),
+        ("italian", "non mai"),
+        ("portuguese", "não nunca nem"),
+        ("dutch", "niet nooit"),
+        ("swedish", "inte"),
+        ("polish", "nie"),
+        ("russian", "не нет"),
+        ("arabic", "ليس غير بدون"),
+        ("hindi", "नहीं"),
+    ],
+)
+def test_what_turns_a_meaning_round_is_none_of_its_language(language: str, words: str) -> None:
+    bit = 1 << LANGUAGES.index(language)
+    assert [word for word in words.split() if mark(word) & bit] == []
+
+
+def test_the_opposite_is_another_text() -> None:
+    engine = learned(["Die Fähre fährt nie nach Husum", *GERMAN, *GERMAN])
+    assert words_of(engine, "Die Fähre fährt nie nach Husum") == {"fähre", "fährt", "nie", "husum"}
 
 
 def test_every_list_can_be_asked_for() -> None:
