@@ -139,22 +139,30 @@ def test_whoever_reads_the_answers_of_a_fit_may_have_seen_enough(tmp_path: Path)
     assert run.returncode == 0
 
 
-def test_a_column_of_embeddings_beside_one_of_texts_counts_without_an_option(tmp_path: Path) -> None:
-    """As if both were named."""
+@pytest.mark.parametrize("form", ["parquet", "jsonl"])
+def test_a_column_of_embeddings_beside_one_of_texts_counts_without_an_option(
+    tmp_path: Path, form: str
+) -> None:
+    """As if both were named. What is too short for an embedding is none."""
     rng = np.random.default_rng(0)
     truth = rng.integers(0, 3, 120)
     vectors = rng.normal(size=(3, 24))[truth] + 0.2 * rng.normal(size=(120, 24))
     titles = [f"own{k}{rng.integers(6)} word{rng.integers(30)}" for k in truth]
-    table = {"title": titles, "embedding": vectors.tolist()}
-    parquet.write_table(arrow.table(table), tmp_path / "in.parquet")
-    done = call(tmp_path, "consume", "in.parquet")
+    table = {"title": titles, "embedding": vectors.tolist(), "place": [[7.5, 51.0]] * 120}
+    rows = [dict(zip(table, row, strict=True)) for row in zip(*table.values(), strict=True)]
+    name = f"in.{form}"
+    if form == "parquet":
+        parquet.write_table(arrow.table(table), tmp_path / name)
+    else:
+        (tmp_path / name).write_text("".join(json.dumps(row) + "\n" for row in rows))
+    done = call(tmp_path, "consume", name)
     said = done.stderr.decode()
-    assert "in.parquet: reads texts from 'title', beside them vectors from 'embedding'" in said
+    assert f"{name}: reads texts from 'title', beside them vectors from 'embedding'" in said
     both = ("--texts", "title", "--vector-field", "embedding")
-    assert done.stdout == succeed(tmp_path, "consume", "in.parquet", *both)
+    assert done.stdout == succeed(tmp_path, "consume", name, *both)
     texts = ("--likelihood", "hierarchical-pitman-yor")
-    assert done.stdout != succeed(tmp_path, "consume", "in.parquet", *texts)
-    told = succeed(tmp_path, "check", "in.parquet").decode()
+    assert done.stdout != succeed(tmp_path, "consume", name, *texts)
+    told = succeed(tmp_path, "check", name).decode()
     assert "clustered by: words of 'title'; vector 'embedding'" in told
-    alone = succeed(tmp_path, "check", "in.parquet", *texts).decode()
+    alone = succeed(tmp_path, "check", name, *texts).decode()
     assert "clustered by: texts, from 'title'" in alone

@@ -69,13 +69,16 @@ def text_column(columns: Values) -> tuple[str, list[str]] | None:
     return (max(prose, key=lambda name: words[name]), []) if prose else None
 
 
-def vector_column(columns: Values) -> str | None:
-    """The column of lists of numbers; None where there is none, or more than one."""
+def vector_column(columns: Values, least: int = 1) -> str | None:
+    """The column of lists of as many numbers each, ``least`` or more; None where there is not just one."""
 
-    def is_vector(value: Any) -> bool:
-        return isinstance(value, list) and all(type(number) in (int, float) for number in value)
+    def is_vector(size: int, value: Any) -> bool:
+        return isinstance(value, list) and len(value) == size and {*map(type, value)} <= {int, float}
 
-    found = [name for name, values in columns.items() if _nearly(is_vector, values[:_FEW])]
+    sizes = {name: len(values[0]) for name, values in columns.items() if isinstance(values[0], list)}
+    found = [
+        name for name, n in sizes.items() if n >= least and _nearly(partial(is_vector, n), columns[name])
+    ]
     return found[0] if len(found) == 1 else None
 
 

@@ -42,6 +42,9 @@ OTHERS = (".csv", ".tsv", ".tab", ".parquet", ".npy")
 PROBED = 100
 """Records by which a file is recognised."""
 
+EMBEDDING = 8
+"""Numbers that a vector beside texts has at least: places and boxes have fewer."""
+
 SAMPLE = 3_000
 """Records by which the parts of its columns are recognised."""
 
@@ -239,7 +242,7 @@ class _Roles:
             )
 
     def _find_contents(self) -> None:
-        """Texts, else vectors; in Parquet both."""
+        """Texts, vectors, or both."""
         settings, sparse = self.settings, is_sparse(self.settings)
         named = {settings.text_field, settings.vector_name, settings.features_field}
         known = named & self.columns.keys() or settings.of_categories
@@ -253,11 +256,13 @@ class _Roles:
         text_field = self.found.get("text_field", settings.text_field)
         if settings.vector_field is not None or settings.of_categories or sparse:
             return
-        both = self.written == "parquet" and text_field in self.columns and settings.embed is None
+        both = text_field in self.columns and settings.embed is None
         if (both and sparse is None) or not (known or self.found):
-            vector = vector_column(self._others())
+            vector = vector_column(self._others(), EMBEDDING if both else 1)
             if vector is not None and both:
-                self._take(f"beside them vectors from {vector!r}", texts=(text_field,), vector_field=vector)
+                texts = "" if self.found else f"texts from {text_field!r}, "
+                how = f"{texts}beside them vectors from {vector!r}"
+                self._take(how, texts=(text_field,), vector_field=vector)
             elif vector is not None:
                 self._take(f"vectors from {vector!r}", vector_field=vector)
 
