@@ -20,19 +20,11 @@ CLUSTERS = 2_000
 LONGEST = 200
 """Characters of a sample."""
 
-_BYTES = 8 * LONGEST
-"""What twice as many characters take at most."""
-
-_NOTHING = (b'""',)
-
 FIRST = 3
 """Samples of a cluster."""
 
 
-Text = str | bytes | tuple[bytes, ...]
-"""What a record says: a text, its beginning in UTF-8, or the values of its kept fields in JSON."""
-
-Sample = tuple[int, float, Text]
+Sample = tuple[int, float, str]
 """A record of a cluster: its number, how well the cluster foretold it (nats a word), and what it says."""
 
 Joined = tuple[int, Sample]
@@ -62,33 +54,11 @@ def text_of(record: Record, texts: Sequence[str] = ()) -> str:
     return text[: 2 * LONGEST]
 
 
-def of_texts(
-    texts: Columns,
-    first: int,
-    labels: np.ndarray,
-    novelties: np.ndarray,
-    which: np.ndarray | None = None,
-) -> list[Joined]:
-    """Texts numbered from ``first``, as :meth:`Samples.extend` takes them; ``which`` of them, all for None.
-
-    Vectors are shown by their kept fields.
-    """
-    if not len(texts) or (texts.dimension and not texts.keep):
-        return []  # numbers show nothing
-    assert texts.values is not None
-    ends, chosen = texts.values.ends, np.arange(len(texts)) if which is None else which
-    starts = np.concatenate([[texts.begin], ends[:-1]])[chosen]
-    stops = np.minimum(ends[chosen], starts + _BYTES)
-    letters = texts.values.letters.data
-    said: list[Text] = [bytes(letters[a:b]) for a, b in zip(starts.tolist(), stops.tolist(), strict=True)]
-    if texts.dimension:
-        data, spans = texts.given.data.data, texts.given.kept.tolist()
-        for at, i in enumerate(chosen.tolist()):
-            values = tuple(bytes(data[start:stop]) for start, stop in spans[i] if start >= 0)
-            long = sum(map(len, values)) > _BYTES
-            said[at] = _as_text(values) if long else values or said[at]
-    samples = zip((first + chosen).tolist(), (-novelties[chosen]).tolist(), said, strict=True)
-    return list(zip(labels[chosen].tolist(), samples, strict=True))
+def _text_of_spans(data: memoryview, spans: Sequence[Sequence[int]]) -> str:
+    """What kept fields say whose values, in JSON, stand there; none below 0."""
+    written = [bytes(data[start:stop]) for start, stop in spans if start >= 0]
+    values = zip(map(msgspec.json.decode, written), written, strict=True)
+    return ", ".join(value if isinstance(value, str) else each.decode() for value, each in values)
 
 
 def lasting_samples(labels: np.ndarray, novelties: np.ndarray) -> np.ndarray:
@@ -109,18 +79,6 @@ def lasting_samples(labels: np.ndarray, novelties: np.ndarray) -> np.ndarray:
     rest = rest[np.lexsort((rest, novelties[rest], labels[rest]))]  # the most typical of each label first
     stays[rest[np.flatnonzero(np.diff(labels[rest], prepend=labels[rest[:1]] - 1))]] = True
     return np.flatnonzero(stays)
-
-
-def _as_text(said: Text) -> str:
-    if isinstance(said, tuple):
-        values = [msgspec.json.decode(value) for value in said]
-        said = ", ".join(
-            value if isinstance(value, str) else written.decode()
-            for value, written in zip(values, said, strict=True)
-        )
-    elif isinstance(said, bytes):
-        said = said.decode("utf-8", "ignore")
-    return said[: 2 * LONGEST]
 
 
 class Samples:
@@ -160,11 +118,19 @@ class Samples:
         which: np.ndarray | None = None,
     ) -> list[Joined]:
         """Records numbered from ``first``, as :meth:`extend` takes them; ``which`` of them, all for None."""
-        if records.objects is None:
-            return of_texts(records, first, labels, novelties, which)
         chosen = range(len(records)) if which is None else which.tolist()
-        given, of_label, typical = records.objects, labels.tolist(), (-novelties).tolist()
-        return [(of_label[i], (first + i, typical[i], self._text_of(given[i]))) for i in chosen]
+        if records.objects is not None:
+            texts = [self._text_of(records.objects[i]) for i in chosen]
+        elif not records.dimension:
+            said = records.said()
+            texts = [said[i][: 2 * LONGEST] for i in chosen]
+        elif records.keep:  # numbers show nothing
+            data, spans = records.given.data.data, records.given.kept.tolist()
+            texts = [_text_of_spans(data, spans[i])[: 2 * LONGEST] for i in chosen]
+        else:
+            return []
+        of_label, typical = labels.tolist(), (-novelties).tolist()
+        return [(of_label[i], (first + i, typical[i], text)) for i, text in zip(chosen, texts, strict=True)]
 
     def extend(self, joined: Iterable[Joined]) -> None:
         """Records have joined clusters."""
@@ -216,14 +182,12 @@ class Samples:
         self._held = OrderedDict((label, [*held]) for label, held in said if held)
 
 
-def _says_nothing(said: Text) -> bool:
+def _says_nothing(said: str) -> bool:
     """Whether nothing would be shown of a record: no text, or spaces alone."""
-    if isinstance(said, tuple):
-        return said in ((), _NOTHING)
     return not said[:1].isalnum() and not shown(said)
 
 
-def shown(said: Text) -> str:
+def shown(said: str) -> str:
     """The same in one line of bounded length."""
-    line = " ".join(_as_text(said).split())
+    line = " ".join(said[: 2 * LONGEST].split())
     return line if len(line) <= LONGEST else line[: LONGEST - 3] + "..."
