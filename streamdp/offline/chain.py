@@ -15,7 +15,7 @@ from streamdp.offline.anchors import Anchors
 from streamdp.offline.kernels.allocation import clear_from, fill, grown_allocation, new_allocation, sweep
 from streamdp.offline.kernels.rng import draw_uniform, new_random
 from streamdp.offline.kernels.store import FIRST_SLOT, prepare
-from streamdp.offline.prepare import Data, counts_of, new_store, new_terms
+from streamdp.offline.prepare import Data, counts_of, new_store, with_terms
 from streamdp.priors import by_distance
 from streamdp.priors.base import Prior, Weights
 
@@ -206,7 +206,7 @@ class Chain:
             self.settle()
         if likelihood is not None:
             if _same_records(self.likelihood, likelihood):
-                self.store = self.store._replace(terms=new_terms(self.store, likelihood, self.base))
+                self.store = with_terms(self.store, likelihood, self.base)
             else:
                 capacity = len(self.allocation.free)
                 self.store = new_store(self.data, likelihood, self.base, capacity, anchors=self.anchors)
@@ -216,7 +216,7 @@ class Chain:
     def rebase(self, base: np.ndarray) -> None:
         """Go on under another base measure: p_w by word, shape (V,)."""
         self.base = base
-        self.store = self.store._replace(terms=new_terms(self.store, self.likelihood, base))
+        self.store = with_terms(self.store, self.likelihood, base)
         self.set_labels(self.labels)
 
     def make_room(self, clusters: int) -> None:

@@ -68,8 +68,7 @@ def new_store(
     beside = _beside(data, likelihood, capacity, anchors)
     if anchors is not None:
         data = Batch.concatenate([replace(data, vectors=None), anchors.words])
-    offsets, words = np.ascontiguousarray(data.offsets, np.int64), np.ascontiguousarray(data.words, np.int32)
-    counts = np.ascontiguousarray(data.counts, np.int32)
+    offsets, words, counts = data.bags
     terms = _bag_terms(bag, offsets, words, counts, base)
     return word_store(terms, offsets, words, counts, capacity, places, beside, ordered=likelihood.ordered)
 
@@ -89,11 +88,13 @@ def _beside(data: Data, likelihood: Likelihood, capacity: int, anchors: Anchors 
     return vector_store(family.terms(), rows, family.width, capacity, frozen)
 
 
-def new_terms(store: Any, likelihood: Likelihood, base: np.ndarray | None = None) -> Any:
-    """What the kernels read of another likelihood of the same family."""
-    if likelihood.sparse:
-        return _bag_terms(likelihood.bag, store.offsets, store.words, store.counts, base)
-    return likelihood.terms()
+def with_terms(store: Any, likelihood: Likelihood, base: np.ndarray | None = None) -> Any:
+    """The store under another likelihood of the same family; kernels still have to ``prepare`` it."""
+    if not likelihood.sparse:
+        return store._replace(terms=likelihood.terms())
+    terms = _bag_terms(likelihood.bag, store.offsets, store.words, store.counts, base)
+    beside = store.beside._replace(terms=terms) if likelihood.ordered else store.beside
+    return store._replace(terms=terms, beside=beside)
 
 
 def _bag_terms(

@@ -1,8 +1,8 @@
-"""Clusters of word counts whose log H depends on the order of their records.
+"""What the order of a cluster's records adds to its log H, as a part beside their words.
 
-It is that of their words, and what :func:`~streamdp.likelihoods.words.in_order` adds by each record given
-those before it: they are gone through whenever a record comes or goes, or is scored. What is not here is as
-that of words. Wallach, Jensen, Dicker and Heller 2010, eqs. 13-17, who score each record as if it came last.
+It is what :func:`~streamdp.likelihoods.words.in_order` adds by each record given those before it: they are
+gone through whenever a record comes or goes, or is scored. Wallach, Jensen, Dicker and Heller 2010, eqs.
+13-17, who score each record as if it came last.
 
 ``docs/papers.md`` compares it with the papers.
 """
@@ -14,108 +14,89 @@ import numpy as np
 from streamdp.kernels.jit import kernel
 from streamdp.likelihoods.words import in_order
 from streamdp.offline.kernels import store as clusters
-from streamdp.offline.kernels import words as of_words
-from streamdp.offline.kernels.store import GROUP, DocumentStore, add_to_group, empty_group
-
-_hold_words, _take_out_words = kernel(of_words.hold_words), kernel(of_words.take_out_words)
-_prepare_words = kernel(of_words.prepare_words)
-_score_words, _score_group_words = kernel(of_words.score_words), kernel(of_words.score_group_words)
-_empty_words, _group_words = kernel(of_words.empty_words), kernel(of_words.add_words_to_group)
+from streamdp.offline.kernels.store import GROUP, Documents
 
 NOWHERE = -1
 
 
 @kernel
-def _in_order(store: DocumentStore, slot: int, group: bool) -> float:
+def _in_order(documents: Documents, slot: int, group: bool) -> float:
     """What the order adds for the records of a slot, together with the group or without."""
-    documents, total, tokens, n = store.beside, 0.0, 0, 0
-    for i in range(store.fresh.shape[0]):
+    total, tokens, n = 0.0, 0, 0
+    offsets, words, counts, held = documents.offsets, documents.words, documents.counts, documents.held
+    for i in range(documents.slot.shape[0]):
         if documents.slot[i] == slot or (group and documents.grouped[i] == 1):
-            first, last = store.offsets[i], store.offsets[i + 1]
-            total += in_order(store.terms, store.words, store.counts, first, last, tokens, documents.held)
+            first, last = offsets[i], offsets[i + 1]
+            total += in_order(documents.terms, words, counts, first, last, tokens, held)
             for p in range(first, last):
-                documents.held[store.words[p]] += store.counts[p]
-                tokens += store.counts[p]
+                held[words[p]] += counts[p]
+                tokens += counts[p]
             documents.members[n] = i
             n += 1
     for m in range(n):
-        for p in range(store.offsets[documents.members[m]], store.offsets[documents.members[m] + 1]):
-            documents.held[store.words[p]] = 0
+        for p in range(offsets[documents.members[m]], offsets[documents.members[m] + 1]):
+            held[words[p]] = 0
     return total
 
 
 @kernel
-def _update(store: DocumentStore, slot: int) -> None:
-    """Count what has become of a slot into its log H."""
-    found = _in_order(store, slot, False)
-    store.log_h[slot] += found - store.beside.in_order[slot]
-    store.beside.in_order[slot] = found
+def _move(documents: Documents, i: int, slot: int, concerned: int) -> float:
+    """Let a record be in a slot, or nowhere; by how much log H of the slot concerned rises."""
+    documents.slot[i] = slot
+    before = documents.in_order[concerned]
+    documents.in_order[concerned] = _in_order(documents, concerned, False)
+    return documents.in_order[concerned] - before
 
 
-@clusters.hold.of(DocumentStore)
-def _hold(store: DocumentStore, slot: int, i: int) -> float:
-    _hold_words(store, slot, i)
-    store.beside.slot[i] = slot
-    _update(store, slot)
-    return 0.0
+@clusters.hold.of(Documents)
+def _hold(documents: Documents, slot: int, i: int) -> float:
+    return _move(documents, i, slot, slot)
 
 
-@clusters.take_out.of(DocumentStore)
-def _take_out(store: DocumentStore, slot: int, i: int, last: bool) -> float:
-    _take_out_words(store, slot, i, last)
-    store.beside.slot[i] = NOWHERE
-    if last:
-        store.log_h[slot] = store.beside.in_order[slot]
-    _update(store, slot)
-    return 0.0
+@clusters.take_out.of(Documents)
+def _take_out(documents: Documents, slot: int, i: int, last: bool) -> float:
+    return _move(documents, i, NOWHERE, slot)
 
 
-@clusters.add_scores.of(DocumentStore)
-def _score(store: DocumentStore, i: int, slots: np.ndarray, n: int, out: np.ndarray) -> None:
-    _score_words(store, i, slots, n, out)
+@clusters.add_scores.of(Documents)
+def _add_scores(documents: Documents, i: int, slots: np.ndarray, n: int, out: np.ndarray) -> None:
     for j in range(n):
-        store.beside.slot[i] = slots[j]
-        out[j] += _in_order(store, slots[j], False) - store.beside.in_order[slots[j]]
-    store.beside.slot[i] = NOWHERE
+        documents.slot[i] = slots[j]
+        out[j] += _in_order(documents, slots[j], False) - documents.in_order[slots[j]]
+    documents.slot[i] = NOWHERE
 
 
-@clusters.empty_group.of(DocumentStore)
-def _empty_group(store: DocumentStore) -> None:
-    _empty_words(store)
-    for i in range(store.fresh.shape[0]):
-        store.beside.grouped[i] = 0
+@clusters.empty_group.of(Documents)
+def _empty_group(documents: Documents) -> None:
+    for i in range(documents.grouped.shape[0]):
+        documents.grouped[i] = 0
 
 
-@clusters.add_to_group.of(DocumentStore)
-def _add_to_group(store: DocumentStore, i: int) -> None:
-    _group_words(store, i)
-    store.beside.grouped[i] = 1
+@clusters.add_to_group.of(Documents)
+def _add_to_group(documents: Documents, i: int) -> None:
+    documents.grouped[i] = 1
 
 
-@clusters.add_group_scores.of(DocumentStore)
-def _score_group(store: DocumentStore, slots: np.ndarray, n: int, out: np.ndarray) -> float:
-    total = _score_group_words(store, slots, n, out)
-    for j in range(n):
-        out[j] += _in_order(store, slots[j], True) - store.beside.in_order[slots[j]]
-    return total + _in_order(store, GROUP, True)
-
-
-@clusters.group_of_slot.of(DocumentStore)
-def _group_of_slot(store: DocumentStore, slot: int, labels: np.ndarray) -> None:
-    empty_group(store)
+@clusters.group_of_slot.of(Documents)
+def _group_of_slot(documents: Documents, slot: int, labels: np.ndarray) -> None:
     for i in range(labels.shape[0]):
-        if labels[i] == slot:
-            add_to_group(store, i)
+        documents.grouped[i] = 1 if labels[i] == slot else 0
 
 
-@clusters.prepare_part.of(DocumentStore)
-def _prepare(store: DocumentStore, fresh: np.ndarray) -> None:
-    _prepare_words(store, fresh)
-    for slot in range(store.beside.in_order.shape[0]):
-        store.beside.in_order[slot] = 0.0
-    for i in range(store.fresh.shape[0]):
-        store.beside.slot[i] = NOWHERE
+@clusters.add_group_scores.of(Documents)
+def _add_group_scores(documents: Documents, slots: np.ndarray, n: int, out: np.ndarray) -> float:
+    for j in range(n):
+        out[j] += _in_order(documents, slots[j], True) - documents.in_order[slots[j]]
+    return _in_order(documents, GROUP, True)
+
+
+@clusters.prepare_part.of(Documents)
+def _prepare(documents: Documents, fresh: np.ndarray) -> None:
+    for slot in range(documents.in_order.shape[0]):
+        documents.in_order[slot] = 0.0
     for i in range(fresh.shape[0]):
-        store.beside.slot[i] = GROUP
-        fresh[i] += _in_order(store, GROUP, False)
-        store.beside.slot[i] = NOWHERE
+        documents.slot[i] = NOWHERE
+    for i in range(fresh.shape[0]):
+        documents.slot[i] = GROUP
+        fresh[i] += _in_order(documents, GROUP, False)
+        documents.slot[i] = NOWHERE

@@ -62,19 +62,17 @@ class WordStore(NamedTuple):
 
 
 class Documents(NamedTuple):
-    """Where the records of an ordered family are."""
+    """Where the records of an ordered family are, beside their words."""
 
+    terms: Any  # of the family, for a set
+    offsets: np.ndarray  # as of the words
+    words: np.ndarray
+    counts: np.ndarray
     slot: Annotated[np.ndarray, ints("records", fill=-1)]  # of a record, -1 while it is in none
     grouped: Annotated[np.ndarray, ints("records")]  # 1 for those of the group
     in_order: Annotated[np.ndarray, reals("slots")]  # what the order of the records adds to log H
     held: Annotated[np.ndarray, ints("words")]  # scratch: tokens so far
     members: Annotated[np.ndarray, ints("records")]  # scratch
-
-
-class DocumentStore(WordStore):
-    """Word counts of an ordered family; a record is in one slot at a time."""
-
-    __slots__ = ()
 
 
 Store: TypeAlias = VectorStore | WordStore
@@ -106,7 +104,7 @@ def word_store(
 ) -> WordStore:
     """Word counts, and ``capacity`` slots; to be prepared.
 
-    ``beside`` are the vectors of the records; ``ordered``: whether the family is.
+    ``beside`` are the vectors of the records; ``ordered``: whether the family is, which has none.
 
     A record may be in one slot at a time, or where ``places`` is given in several, as long as no more
     than that many slots hold any word.
@@ -116,10 +114,9 @@ def word_store(
     room = np.bincount(words, minlength=vocabulary)
     np.cumsum(room if places is None else np.full(vocabulary, places), out=start[1:])
     sizes = {"records": len(offsets) - 1, "slots": capacity, "words": vocabulary, "places": int(start[-1])}
-    given = {"terms": terms, "offsets": offsets, "words": words, "counts": counts, "start": start}
-    if ordered:
-        return made(DocumentStore, sizes, **given, beside=made(Documents, sizes))
-    return made(WordStore, sizes, **given, beside=NOTHING if beside is None else beside)
+    given = {"terms": terms, "offsets": offsets, "words": words, "counts": counts}
+    part: Any = made(Documents, sizes, **given) if ordered else beside
+    return made(WordStore, sizes, **given, start=start, beside=NOTHING if part is None else part)
 
 
 @generic

@@ -41,8 +41,7 @@ def _place(store: WordStore, slot: int, w: int) -> int:
 
 
 @clusters.hold.of(WordStore)
-def hold_words(store: WordStore, slot: int, i: int) -> float:
-    """Add what is counted of a record, or of frozen ones."""
+def _hold(store: WordStore, slot: int, i: int) -> float:
     terms = store.terms
     types, tokens, gained = store.types[slot], store.tokens[slot], 0.0
     before = whole(terms, tokens, types)
@@ -64,8 +63,7 @@ def hold_words(store: WordStore, slot: int, i: int) -> float:
 
 
 @clusters.take_out.of(WordStore)
-def take_out_words(store: WordStore, slot: int, i: int, last: bool) -> float:
-    """Take away what is counted of a record."""
+def _take_out(store: WordStore, slot: int, i: int, last: bool) -> float:
     terms = store.terms
     types, tokens, lost = store.types[slot], store.tokens[slot], 0.0
     before = whole(terms, tokens, types)
@@ -89,7 +87,7 @@ def take_out_words(store: WordStore, slot: int, i: int, last: bool) -> float:
 
 
 @kernel
-def alone(terms: Any, words: np.ndarray, counts: np.ndarray, first: int, last: int) -> float:
+def _alone(terms: Any, words: np.ndarray, counts: np.ndarray, first: int, last: int) -> float:
     """log H of the tokens first .. last - 1 by themselves."""
     total, tokens, types = 0.0, 0, 0
     for p in range(first, last):
@@ -100,7 +98,7 @@ def alone(terms: Any, words: np.ndarray, counts: np.ndarray, first: int, last: i
 
 
 @kernel
-def score_tokens(
+def _score_tokens(
     store: WordStore,
     words: np.ndarray,
     counts: np.ndarray,
@@ -134,8 +132,7 @@ def score_tokens(
 
 
 @clusters.empty_group.of(WordStore)
-def empty_words(store: WordStore) -> None:
-    """No word is of the group."""
+def _empty_group(store: WordStore) -> None:
     for j in range(store.counters.bag_types):
         store.bag[store.bag_words[j]] = 0
     store.counters.bag_types = 0
@@ -144,8 +141,7 @@ def empty_words(store: WordStore) -> None:
 
 
 @clusters.add_to_group.of(WordStore)
-def add_words_to_group(store: WordStore, i: int) -> None:
-    """Let a record join the group."""
+def _add_to_group(store: WordStore, i: int) -> None:
     _count_into_group(store, i)
     add_to_group(store.beside, i)
 
@@ -163,27 +159,24 @@ def _count_into_group(store: WordStore, i: int) -> None:
 
 
 @clusters.add_group_scores.of(WordStore)
-def score_group_words(store: WordStore, slots: np.ndarray, n: int, out: np.ndarray) -> float:
-    """What the group adds to log H of each slot; returns its own log H."""
+def _add_group_scores(store: WordStore, slots: np.ndarray, n: int, out: np.ndarray) -> float:
     types = store.counters.bag_types
     for j in range(types):
         store.bag_counts[j] = store.bag[store.bag_words[j]]
-    score_tokens(store, store.bag_words, store.bag_counts, 0, types, slots, n, out)
-    own = alone(store.terms, store.bag_words, store.bag_counts, 0, types)
+    _score_tokens(store, store.bag_words, store.bag_counts, 0, types, slots, n, out)
+    own = _alone(store.terms, store.bag_words, store.bag_counts, 0, types)
     return own + add_group_scores(store.beside, slots, n, out)
 
 
 @clusters.add_scores.of(WordStore)
-def score_words(store: WordStore, i: int, slots: np.ndarray, n: int, out: np.ndarray) -> None:
-    """What a record adds to log H of each slot."""
+def _add_scores(store: WordStore, i: int, slots: np.ndarray, n: int, out: np.ndarray) -> None:
     first, last = store.offsets[i], store.offsets[i + 1]
-    score_tokens(store, store.words, store.counts, first, last, slots, n, out)
+    _score_tokens(store, store.words, store.counts, first, last, slots, n, out)
     add_scores(store.beside, i, slots, n, out)
 
 
 @clusters.clear.of(WordStore)
-def clear_words(store: WordStore, slot: int) -> None:
-    """Empty a slot; its postings are gone."""
+def _clear(store: WordStore, slot: int) -> None:
     store.size[slot] = 0
     store.log_h[slot] = 0.0
     store.tokens[slot] = 0
@@ -198,8 +191,7 @@ def _drop_run(store: WordStore, slot: int, order: np.ndarray, first: int, last: 
 
 
 @clusters.copies_in_group.of(WordStore)
-def copies_of_words(store: WordStore, i: int, n: int, factor: float) -> None:
-    """Let the group be n copies of a record, its counts scaled and rounded."""
+def _copies_in_group(store: WordStore, i: int, n: int, factor: float) -> None:
     empty_group(store)
     if n > 0:
         _count_into_group(store, i)
@@ -224,13 +216,12 @@ def _group_of_slot(store: WordStore, slot: int, labels: np.ndarray) -> None:
 
 
 @clusters.prepare_part.of(WordStore)
-def prepare_words(store: WordStore, fresh: np.ndarray) -> None:
-    """Clear all slots, and add log H of every record alone."""
+def _prepare(store: WordStore, fresh: np.ndarray) -> None:
     for slot in range(store.size.shape[0]):
         clear(store, slot)
     for w in range(store.length.shape[0]):
         store.length[w] = 0
     for i in range(fresh.shape[0]):
         first, last = store.offsets[i], store.offsets[i + 1]
-        fresh[i] += alone(store.terms, store.words, store.counts, first, last)
+        fresh[i] += _alone(store.terms, store.words, store.counts, first, last)
     prepare_part(store.beside, fresh)
