@@ -11,12 +11,12 @@ from matplotlib.figure import Figure
 
 from streamdp.demo.stream import demo_stream
 from streamdp.engine import Engine
-from streamdp.plots import Answered, names_of, prominent, stack, streamgraph
+from streamdp.plots import Answered, names_of, stack, streamgraph
 from streamdp.plots.style import look
 from streamdp.records import Record
 from streamdp.settings import Settings
 
-RECORDS, NAMED = 5000, 20
+RECORDS = 5000
 
 
 def main(path: str) -> None:
@@ -28,9 +28,9 @@ def main(path: str) -> None:
     names = names_of([*engine.closed(), *engine.clusters()])
     figure = Figure(figsize=(12, 4.6), dpi=100, layout="constrained")
     with look():
-        data = stack(answered, prominent(answered, NAMED))
+        data = stack(answered)
         told = f"{RECORDS:,} generated headlines, {data.found} clusters found"
-        streamgraph(data, names, figure.subplots(), title=told, legend=False)
+        streamgraph(data, names, figure.subplots(), title=told)
         figure.savefig(path)
 
 
