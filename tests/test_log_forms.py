@@ -179,10 +179,161 @@ READ = {
         ("2026-05-04T12:00:01", "WARN", "shop_core", "stock is low"),
         ("2026-05-04T12:00:02", "INFO", "shop::http", "listening"),
         ("2026-05-04T12:00:03", "ERROR", None, "Worker failed to boot."),
-        ("2026-05-04T12:00:04.125", "WARN", "o.e.n.Node", "[node-1] cluster is yellow"),
+        ("2026-05-04T12:00:04.125", "WARN", "o.e.n.Node", "cluster is yellow"),
         ("2026-05-04T12:00:05", "INFO", None, "Started GET"),
         ("2026-05-04T12:00:06", "Warning", "Server", "CA certificate is self signed."),
         ("2026-05-04T12:00:07.125", "ERROR", None, "it broke")],
+    "apple-compact": [
+        ("2026-05-04T12:00:01.123", "INFO", "kernel", "(Power) sleep states 7"),
+        ("2026-05-04T12:00:02.004", "ERROR", "bluetoothd", "[com.example.radio:Server] device 4 is gone")],
+    "apple-objects": [
+        ("2026-05-04T12:00:01.123", "Error", "com.example.radio", "device 4 is gone"),
+        ("2026-05-04T12:00:02.004", "Default", "com.example.power", "sleep states 7")],
+    "apple": [
+        ("2026-05-04T12:00:01.123", "Default", "kernel", "(Power) sleep states 7"),
+        ("2026-05-04T12:00:02", "Error", "bluetoothd", "[com.example.radio:Server] device 4 is gone")],
+    "application-insights": [
+        ("2026-05-04T12:00:01.123", "INFO", None, "cart 4711 was stored"),
+        ("2026-05-04T12:00:02", "ERROR", None, "queue 4 is slow")],
+    "asterisk": [
+        ("2026-05-04T12:00:01", "NOTICE", "chan_sip.c", "Registration of 10.0.0.7 failed"),
+        ("2026-05-04T12:00:02", "WARNING", "pbx.c", "Channel 7 is closed")],
+    "auditd": [
+        ("2026-05-04T12:00:01.123", None, None,
+         'type=CWD msg=audit(1777896001.123:24287): cwd="/home/anna"'),
+        ("2026-05-04T12:00:02.004", None, None,
+         "node=w type=USER_END msg=audit(1777896002.004:24288): msg='op=PAM:session_close acct=\"anna\"'")],
+    "azure": [
+        ("2026-05-04T12:00:01.123", "Information", "Administrative", "SHOP.COMPUTE/START/ACTION"),
+        ("2026-05-04T12:00:02", "Informational", "Console", "cart 4711 was stored")],
+    "caddy": [
+        ("2026-05-04T12:00:01.123", "info", "http.log.access", "GET@/article/77#OK"),
+        ("2026-05-04T12:00:02.004", "error", "http.log.access", "POST@/cart#BadGateway"),
+        ("2026-05-04T12:00:03", "info", "tls", "cleaning storage unit")],
+    "cassandra": [
+        ("2026-05-04T12:00:01.123", "INFO", "StorageService.java", "Node 10.0.0.7 state jump to NORMAL"),
+        ("2026-05-04T12:00:02.004", "WARN", "Memtable.java", "Writing table of 77 bytes")],
+    "cef-of-syslog": [
+        ("2026-05-04T12:00:01", "CRIT", "Wall", "Port scan blocked src=10.0.0.7"),
+        ("2026-05-04T12:00:02", "CRIT", "Wall", "Login failed src=10.0.0.9")],
+    "cef": [
+        ("2026-05-04T12:00:01.123", "INFO", "Wall",
+         "Port scan blocked src=10.0.0.7 dst=10.0.0.8 rt=1777896001123"),
+        ("2026-05-04T12:00:02.004", "ERROR", "Wall",
+         "Login failed src=10.0.0.9 rt=1777896002004 msg=User could not sign in")],
+    "cisco": [
+        ("2026-05-04T12:00:01.123", None, None, "%LINK-3-UPDOWN: Interface Gi0/7, changed state to down"),
+        ("2026-05-04T12:00:02.004", None, None, "%SYS-5-CONFIG_I: Configured from console by vty0")],
+    "clickhouse": [
+        ("2026-05-04T12:00:01.123", "Debug", "executeQuery", "(from 10.0.0.7:40112) SELECT 4711"),
+        ("2026-05-04T12:00:02", "Error", "Application", "Table cart does not exist")],
+    "cloudflare": ["GET@/article/77#OK", "POST@/cart#NotFound"],
+    "cloudtrail": [
+        ("2026-05-04T12:00:01", None, None, "StartInstances"),
+        ("2026-05-04T12:00:02", None, None, "StopInstances")],
+    "cockroach-before": [
+        ("2026-05-04T12:00:01.123", "INFO", "server/node.go", "node connected via gossip"),
+        ("2026-05-04T12:00:02", "ERROR", "kv/queue.go", "queue failed")],
+    "cockroach": [
+        ("2026-05-04T12:00:01.123", "INFO", "server/node.go", "node connected via gossip"),
+        ("2026-05-04T12:00:02", "WARN", "kv/queue.go", "queue took 4s")],
+    "dmesg": [
+        (None, None, None, "Linux version 6.1.0"),
+        (None, None, None, "usb 1-4: new device 7"),
+        (None, None, "audit", "backlog limit exceeded")],
+    "dotnet": [
+        ("2026-05-04T12:00:01.123", "info", "Shop.Cart", "cart 4711 opened"),
+        ("2026-05-04T12:00:02.004", "ERROR", "Shop.Pay", "payment 9 refused")],
+    "elb-json": ["GET@/article/77#OK", "POST@/cart#NotFound"],
+    "esxi": [
+        ("2026-05-04T12:00:01.123", "info", "hostd", "Task 77 created"),
+        ("2026-05-04T12:00:02.004", "warning", "hostd", "Event 4 : logged out")],
+    "fail2ban": [
+        ("2026-05-04T12:00:01.123", "NOTICE", "fail2ban.actions", "[sshd] Ban 10.0.0.7"),
+        ("2026-05-04T12:00:02.004", "INFO", "fail2ban.filter", "[sshd] Found 10.0.0.8")],
+    "fluent-bit": [
+        ("2026-05-04T12:00:01.123", "info", "app.web", "cart 4711 opened"),
+        ("2026-05-04T12:00:02.004", "warn", "app.web", "retry 2 of 5")],
+    "gelf": [
+        ("2026-05-04T12:00:01.123", "INFO", None, "cart 4711 opened"),
+        ("2026-05-04T12:00:02.004", "WARNING", None, "retry 2 of 5")],
+    "gin": ["GET@/article/77#OK", "POST@/cart#NotFound"],
+    "home-assistant": [
+        ("2026-05-04T12:00:01.123", "WARNING", "home.mqtt", "setup takes over 10 seconds"),
+        ("2026-05-04T12:00:02.004", "ERROR", "home.zha", "device 7 is gone")],
+    "kernel": [
+        ("2026-05-04T12:00:01", None, "kernel",
+         "[UFW BLOCK] IN=eth0 OUT= SRC=10.0.0.7 DST=10.0.0.8 LEN=40 PROTO=TCP DPT=22"),
+        ("2026-05-04T12:00:02", None, "kernel", "usb 1-4: new device 7")],
+    "kubernetes-audit": [
+        ("2026-05-04T12:00:01.123", "Metadata", None, "get@/api/v1/pods/web#OK"),
+        ("2026-05-04T12:00:02", "Metadata", None, "delete@/api/v1/pods/web#Forbidden")],
+    "lambda-tailed": [
+        ("2026-05-04T12:00:00.900", None, None,
+         "START RequestId: 5f0e1d2c-12ab-4c3d-8e9f-00aa11bb22cc Version: 7"),
+        ("2026-05-04T12:00:01.123", "WARN", None, "only 3 left"),
+        ("2026-05-04T12:00:02.004", None, None,
+         "REPORT RequestId: 5f0e1d2c-12ab-4c3d-8e9f-00aa11bb22cc\tDuration: 10.13 ms")],
+    "levels-before-times": [
+        ("2026-05-04T12:00:01.123", "INFO", None, "loaded 7 carts"),
+        ("2026-05-04T12:00:02.004", "ERROR", None, "no cart 4711")],
+    "logplex": [
+        ("2026-05-04T12:00:01.123", "INFO", "heroku", "GET@/article/77#OK"),
+        ("2026-05-04T12:00:02", "INFO", "app", "cart 4711 opened")],
+    "minecraft": [
+        ("2026-05-04T23:58:01", "INFO", "Server thread", "anna joined the game"),
+        ("2026-05-04T23:58:02", "WARN", "Server thread", "running 2004 ms behind")],
+    "mongodb-before": [
+        ("2026-05-04T12:00:01.123", "INFO", "NETWORK", "connection accepted from 10.0.0.7:40112 #7"),
+        ("2026-05-04T12:00:02.004", "ERROR", "STORAGE", "cannot open file 4711")],
+    "nextcloud": [
+        ("2026-05-04T12:00:01", "INFO", "core", "Login failed: anna"),
+        ("2026-05-04T12:00:02", "ERROR", "files", "File was not found")],
+    "nginx-json": ["GET@/article/77#OK", "POST@/cart#NotFound"],
+    "nlog": [
+        ("2026-05-04T12:00:01.123", "INFO", "Shop.Cart", "cart 4711 opened"),
+        ("2026-05-04T12:00:02.004", "ERROR", "Shop.Pay", "payment 9 refused")],
+    "nomad": [
+        ("2026-05-04T12:00:01.123", "INFO", "client.alloc", "task started: task=web"),
+        ("2026-05-04T12:00:02.004", "WARN", "nomad.raft", "heartbeat timeout reached")],
+    "php": [
+        ("2026-05-04T12:00:01", "error", None, "syntax error in /srv/a.php on line 7"),
+        ("2026-05-04T12:00:02", "Warning", None, "Undefined variable $cart in /srv/b.php on line 9"),
+        ("2026-05-04T12:00:03", None, None, "Cron reschedule failed for hook check")],
+    "pino-http": [
+        ("2026-05-04T12:00:01.123", "INFO", None, "GET@/article/77#OK"),
+        ("2026-05-04T12:00:02.004", "ERROR", None, "POST@/cart#InternalServerError")],
+    "pm2": [
+        (None, None, "api", "cart 4711 opened"),
+        (None, None, "mail", "retry 2 of 5")],
+    "rabbitmq": [
+        ("2026-05-04T12:00:01.123", "info", None, "accepting connection of 10.0.0.7"),
+        ("2026-05-04T12:00:02", "error", None, "connection of 10.0.0.8 was lost")],
+    "sidekiq": [
+        ("2026-05-04T12:00:01.123", "INFO", None, "start"),
+        ("2026-05-04T12:00:02.004", "WARN", None, "retry 2")],
+    "solr": [
+        ("2026-05-04T12:00:01.123", "INFO", "o.a.s.Request", "hits=7 QTime=2"),
+        ("2026-05-04T12:00:02.004", "WARN", "o.a.s.Update", "log replay finished")],
+    "sql-server": [
+        ("2026-05-04T12:00:01.120", None, "spid7s", "Starting up database 'cart'."),
+        ("2026-05-04T12:00:02", None, "Logon", "Error: 18456, State: 5.")],
+    "squid": ["GET@/article/77#OK", "POST@/cart#Forbidden"],
+    "traefik": [
+        ("2026-05-04T12:00:01", "info", None, "GET@/article/77#OK"),
+        ("2026-05-04T12:00:02", "info", None, "POST@/cart#BadGateway")],
+    "vector": [
+        ("2026-05-04T12:00:01.123", "INFO", "vector::app", "Log level is enabled."),
+        ("2026-05-04T12:00:02", "ERROR", "vector::sinks::retries", "Retrying after error.")],
+    "weblogic": [
+        ("2026-05-04T12:00:01", "Info", "JDBC", "Connection 7 was tested>"),
+        ("2026-05-04T12:00:02", "Error", "Security", "Login failed>")],
+    "wildfly": [
+        ("2026-05-04T23:58:01.123", "INFO", "org.shop.as", "SHOP0049: server 7 starting"),
+        ("2026-05-04T23:58:02.004", "WARN", "org.shop.as", "SHOP0050: slow")],
+    "windows-events": [
+        ("2026-05-04T12:00:01.123", "Information", "Services", "Service 7 is running."),
+        ("2026-05-04T12:00:02", "Error", "Services", "Service 7 failed.")],
 }  # fmt: skip
 
 
@@ -210,6 +361,28 @@ def test_any_name_or_none_is_read_without_an_option(name: str, form: str, tmp_pa
     assert len(found) == lines.count("\n")
     wanted = {"GET@/article/<num>#OK"} if form == "nginx" else {"cart <num> opened for customer anna-k"}
     assert wanted <= {answer["template"] for answer in found}
+
+
+def test_lines_of_a_program_among_those_of_its_platform_are_read(tmp_path: Path) -> None:
+    request = "5f0e1d2c-12ab-4c3d-8e9f-00aa11bb22cc"
+    (tmp_path / "lambda.log").write_text(
+        f"START RequestId: {request} Version: 7\n"
+        f"2026-05-04T12:00:01.123Z\t{request}\tINFO\tloaded 7 carts\n"
+        f"END RequestId: {request}\nREPORT RequestId: {request}\tDuration: 10.13 ms\n"
+    )
+    (tmp_path / "pm2.log").write_text("2026-05-04T12:00:01: cart 4711 opened\n2026-05-04T12:00:02: retry 2\n")
+    assert told(read(tmp_path / "lambda.log"))[1] == (
+        *("2026-05-04T12:00:01.123", "INFO", None),
+        "loaded 7 carts",
+    )
+    assert told(read(tmp_path / "pm2.log"))[0] == ("2026-05-04T12:00:01", None, None, "cart 4711 opened")
+
+
+def test_a_message_beside_a_request_stays_where_it_says_more(tmp_path: Path) -> None:
+    line = '{"level":"info","ts":1777896001,"msg":"%s","method":"GET","url":"/article/77","status":200}\n'
+    said = ["handled request", "request completed", "access", "cart 4711 has no owner", "request 7 was late"]
+    (tmp_path / "app.log").write_text("".join(line % each for each in said))
+    assert [each[3] for each in told(read(tmp_path / "app.log"))] == ["GET@/article/77#OK"] * 3 + said[3:]
 
 
 def test_a_talk_with_times_is_no_log(tmp_path: Path) -> None:

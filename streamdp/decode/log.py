@@ -15,7 +15,6 @@ from streamdp.decode.log_fields import REQUEST, fields_of, object_of, of_a_log, 
 from streamdp.decode.log_heads import (
     COLUMNS,
     FORMS,
-    LEVEL,
     NEVER,
     NUMBER,
     HeadForm,
@@ -23,7 +22,17 @@ from streamdp.decode.log_heads import (
     forms_of,
     head_reader,
 )
-from streamdp.decode.log_times import EPOCH, KNOWN, Written, Years, moment, moment_of, written_as
+from streamdp.decode.log_times import (
+    EPOCH,
+    KNOWN,
+    LEVEL,
+    PARTS,
+    Written,
+    Years,
+    moment,
+    moment_of,
+    written_as,
+)
 from streamdp.decode.log_traces import Held, Trace
 from streamdp.records import Raw
 
@@ -52,11 +61,14 @@ CARRIERS = tuple(
         r"(?P<time>\d{4}-\d\d-\d\dT\S+) (?P<stream>stdout|stderr) (?P<part>[FP])(?::\S+)? ",
         r"(?P<time>\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{7,9}(?:Z|[+-]\d\d:\d\d)) ",
         r"\[(?:pod/)?(?P<component>[\w.-]+(?:/[\w.-]+)+)\] ",
-        r"(?P<component>[A-Za-z0-9][\w.-]*+) *+\| ",
+        r"(?:\d++\|)?(?P<component>[A-Za-z0-9][\w.-]*+) *+\| ",
+        r"\[\d++\] (?P<component>[^\s:]++): \[\[?(?P<time>\d{10}\.\d+)(?:, \{.*?\}\])?, (?=\{)",
         r"(?P<component>[^\t]+)\t[^\t]+\t\ufeff?(?=\d{4}-)",
+        r"(?P<time>\d{4}-\d\d-\d\dT\S+) \d{4}/\d\d/\d\d/\[\S+\]\w+ ",
     )
 )
-"""What stands before lines of others: of a container's log file, a pod, docker compose, GitHub's actions."""
+"""What stands before lines of others: of a container's log file, a pod, docker compose and PM2, Fluent Bit,
+GitHub's actions, `aws logs tail`."""
 
 _FIELDS, _CURSOR = "#Fields:", "__CURSOR"
 _UNSEEN = re.compile(
@@ -67,14 +79,18 @@ LONGEST = 1 << 20
 """Characters of a line beyond which no part of it is waited for."""
 
 _LEVELED = Written(
-    "levels",
+    "their levels",
     re.compile(
-        rf"(?=\[?(?:{LEVEL})\]?(?:[\s|]|:\s|:[\w.]+:)|(?:{LEVEL}|ERRO|DEBU|FATA)\[\d+\]\s|\[[^\]]*\]\s+(?:{LEVEL})\s|##\[)"
+        rf"(?=\[?(?:{LEVEL})\]?(?:[\s|]|:\s|:[\w.]+:)|(?:{LEVEL}|ERRO|DEBU|FATA)\[\d+\]\s"
+        rf"|\[[^\]]*\]\s+(?:{LEVEL})\s|##\[|(?:trce|dbug|info|warn|fail|crit): [A-Z][\w.]+\[\d+\])"
     ),
     "",
     False,
 )
 """Lines that begin with their levels: no time."""
+
+_BOOTED = Written("seconds since a start", re.compile(r"\[\s*\d+\.\d{3,6}\]\s", re.ASCII), "")
+"""Lines of a kernel, which say no time."""
 
 INNER = (*KNOWN[:-1], _LEVELED)
 """How lines may begin that others carry."""
@@ -178,12 +194,14 @@ class LogLines:
         known = sum(record is not None and of_a_log(record) for record in records)
         self.recognised = 2 * known > len(given)
         if given and not texts:
-            kinds = " and ".join(["objects"] * (objects > 0) + ["logfmt"] * (pairs > 0))
+            others = "events of CEF" if any(record and "CEF" in record for record in records) else "logfmt"
+            kinds = " and ".join(["objects"] * (objects > 0) + [others] * (pairs > 0))
             self.form = kinds.replace("objects", "objects of JSON")
             return f"its lines are {kinds}: times, levels and messages are read from their fields"
         bare = self._beginnings(texts)
         leveled = [match for text in bare if (match := _LEVELED.pattern.match(text)) is not None]
-        ways = [self._way(bare), *self._behind(bare), (_LEVELED, leveled)]
+        booted = [match for text in bare if (match := _BOOTED.pattern.match(text)) is not None]
+        ways = [self._way(bare), *self._behind(bare), (_LEVELED, leveled), (_BOOTED, booted)]
         way, found_in = max(ways, key=lambda each: len(each[1]) >= MOSTLY * len(bare))
         if way is None or not found_in:
             return "no times are found at the beginning of its lines: each is a message"
@@ -199,7 +217,7 @@ class LogLines:
         if self._doubled:
             return f"times are read as {way.name}; levels and messages stand on the lines behind them"
         if not way.timed:
-            return "its lines begin with their levels, and have no times"
+            return f"its lines begin with {way.name}, and have no times"
         if not self._joins:
             return f"times are read as {way.name}; a line without one is a message of its own"
         return f"times are read as {way.name}; a line without one has that of the line before it"
@@ -254,8 +272,11 @@ class LogLines:
         requests = sum(REQUEST.match(head.string, head.end()) is not None for head in heads)
         self.requests = 2 * requests > len(heads)
         levels = sum(any(head.group(*reader.levels, 0)[:-1]) for head in heads)
-        self.talks = not (self.requests or way.syslog or self._doubled or 2 * levels > len(heads))
-        behind = f"behind times as {way.name}" if way.timed else "behind their levels"
+        fractions = [reader.times[PARTS.index(part)] for part in ("f", "ms", "s")]
+        exact = sum(any(head.group(*fractions)) for head in heads)
+        of_programs = self.requests or way.syslog or self._doubled or 2 * max(levels, exact) > len(heads)
+        self.talks = way.timed and not of_programs
+        behind = f"behind {'times as ' if way.timed else ''}{way.name}"
         self.form = f"{'requests' if self.requests else 'messages'} {behind}"
 
     def _way(self, texts: Sequence[str]) -> tuple[Written | None, list[re.Match[str]]]:
@@ -306,7 +327,7 @@ class LogLines:
 
     def begins(self, data: bytes) -> bool:
         """Whether a line begins an event, and belongs to none before it."""
-        text = data.decode("utf-8", "replace")
+        text = plain(data.decode("utf-8", "replace"))
         way = self._pattern or (None if self.written is None else self.written.pattern)
         if text.startswith("{") or way is None or way.match(text) is not None:
             return True
@@ -318,7 +339,7 @@ class LogLines:
         ways = [way for way in ((self.written,) if self.written is not None else known) if not way.has_year]
         for number, line in lines if ways else ():
             if line[:12] != before:
-                before, text = line[:12], line.decode("utf-8", "replace")
+                before, text = line[:12], plain(line.decode("utf-8", "replace"))
                 if self._pattern is not None:
                     found = self._pattern.match(text)
                     text = "" if found is None else found.groupdict().get("time") or ""
@@ -467,7 +488,7 @@ class LogLines:
         inner = self._inside(message, time or arrival, zone, ())
         if inner is not None:
             return inner.within(said)
-        return said._replace(message=requested(message) or message) if '"' in message else said
+        return said._replace(message=requested(message) or message)
 
     def _inside(
         self, text: str, arrival: float, zone: str | None, ways: Sequence[Written] = INNER, depth: int = 0

@@ -10,7 +10,8 @@ from typing import Any
 import msgspec
 
 from streamdp.decode.fields import RefusedError
-from streamdp.decode.log_heads import LEVEL, PAIRED, level_name
+from streamdp.decode.log_heads import EVENT, PAIRED, level_name
+from streamdp.decode.log_times import LEVEL
 from streamdp.decode.log_traces import Held, Trace
 from streamdp.decode.objects import plain_fields
 
@@ -25,45 +26,88 @@ def _paths(names: str) -> tuple[Path, ...]:
 
 MESSAGES = _paths(
     "MESSAGE log message msg @m RenderedMessage @mt MessageTemplate Message fields.message textPayload "
-    "jsonPayload.message jsonPayload.msg jsonPayload.MESSAGE short_message event text body "
-    "error.message error err"
+    "jsonPayload.message jsonPayload.msg jsonPayload.MESSAGE short_message eventMessage resultDescription "
+    "MSG logMessage event text body error.message error err alert.signature eventName operationName"
 )
 TIMES = _paths(
     "__REALTIME_TIMESTAMP time ts timestamp @timestamp @t asctime Timestamp t.$date instant.epochSecond "
-    "eventTime datetime time_local time_iso8601 date t"
+    "eventTime datetime time_local time_iso8601 TimeCreated StartUTC EdgeStartTimestamp "
+    "requestReceivedTimestamp lastTimestamp started_at TIMESTAMP logTime date t"
 )
 NANOSECONDS = _paths("instant.nanoOfSecond")
 LEVELS = _paths(
-    "level severity log.level PRIORITY @l levelname Level lvl LogLevel jsonPayload.level loglevel s"
+    "level severity log.level PRIORITY @l levelname LevelDisplayName Level lvl LogLevel jsonPayload.level "
+    "loglevel logLevel log_level LEVEL severityLevel messageType s"
 )
 COMPONENTS = _paths(
     "component SYSLOG_IDENTIFIER _COMM logger log.logger logger_name loggerName SourceContext Category "
-    "Properties.SourceContext target c name jsonPayload.logger jsonPayload.component "
-    "labels.component module service"
+    "Properties.SourceContext ProviderName winlog.provider_name subsystem target c name jsonPayload.logger "
+    "jsonPayload.component labels.component module app app_name service category"
 )
 TRACES = _paths(
     "stack_trace stacktrace stack exception exc_info error.stack_trace traceback @x Exception err.stack "
     "error.stack exc_text thrown.extendedStackTrace jsonPayload.stack_trace"
 )
 METHODS = _paths(
-    "method cs-method request_method http.request.method httpRequest.requestMethod RequestMethod"
+    "method cs-method request_method http.request.method httpRequest.requestMethod RequestMethod "
+    "request.method req.method request_verb ClientRequestMethod verb"
 )
-PATHS = _paths("path cs-uri-stem request_uri uri url url.path httpRequest.requestUrl RequestPath")
-STATUSES = _paths("status sc-status status_code http.response.status_code httpRequest.status StatusCode")
+PATHS = _paths(
+    "path cs-uri-stem request_uri uri url url.path httpRequest.requestUrl RequestPath request.uri "
+    "request.url req.url request_url ClientRequestURI requestURI"
+)
+STATUSES = _paths(
+    "status sc-status status_code http.response.status_code httpRequest.status StatusCode DownstreamStatus "
+    "response.status res.statusCode elb_status_code EdgeResponseStatus responseStatus.code"
+)
 """Fields by what they hold, the best first."""
 
-FORMS = (
-    *(("__REALTIME_TIMESTAMP", "MESSAGE"), ("log", "stream", "time"), ("textPayload", "timestamp")),
-    *(("jsonPayload", "timestamp"), ("@t", "@mt"), ("@t", "@m")),
+FORMS = tuple(
+    tuple(names.split())
+    for names in (
+        "__REALTIME_TIMESTAMP MESSAGE",
+        "log stream time",
+        "textPayload timestamp",
+        "jsonPayload timestamp",
+        "@t @mt",
+        "@t @m",
+        "CEF msg",
+        "short_message host timestamp",
+        "eventMessage eventType",
+        "severityLevel message",
+        "reqId remoteAddr message",
+        "eventTime eventName",
+        "resourceId operationName",
+        "resultDescription category",
+        "event_type flow_id",
+    )
 )
 """Fields that tell a log from other objects without a level."""
 
-_LEVEL = re.compile(rf"(?i:{LEVEL}|information|[TVDIWEF]|D[1-5]|10|20|30|40|50|60)")
+_LEVEL = re.compile(
+    rf"(?i:{LEVEL}|informational|information|default|fault|[TVDIWEF]|D[1-5]|10|20|30|40|50|60)"
+)
 """Levels as programs write them to objects; pino and bunyan number them."""
+
+SCALES = {
+    "severityLevel": "VERBOSE INFO WARN ERROR FATAL",
+    "reqId": "DEBUG INFO WARN ERROR FATAL",
+    "EventID": "INFO FATAL ERROR WARN INFO VERBOSE",
+    "CEF": "INFO INFO INFO INFO WARN WARN WARN ERROR ERROR FATAL FATAL",
+}
+"""Names of levels from 0 on, where a field tells that they are no numbers of syslog: of Azure, Nextcloud,
+Windows, CEF."""
+
+_CALLED = re.compile(r"(?i:(?:[a-z]+ )?(?:request|access)s?(?: [a-z]+)?)?")
+"""Messages that say no more of a request than that there was one."""
 
 _PAIR = re.compile(r'\s*+([A-Za-z_@][\w.@/-]*+)=("(?:[^"\\]|\\.)*+"|[^\s"]*+(?=\s|\Z))', re.ASCII)
 _PAIRED = re.compile(r"(?:[\w.@/-]+=\S* ){0,6}(?:" + PAIRED + ")=")
 _UNIQUE = ("level", "lvl", "time", "ts", "msg")
+_EVENT = re.compile(
+    EVENT + r"[^|]*+\|(?P<component>[^|]*+)\|[^|]*+\|[^|]*+\|(?P<name>[^|]*+)\|(?P<level>[^|]*+)\|"
+)
+_RECEIVED = re.compile(r"\b(?:rt|end|start)=(\d{13})\b")
 
 _ASKED = r'"(?P<method{0}>[A-Z]{{3,10}}) (?P<path{0}>\S+)(?: [A-Z]+/[\d.]+)?"'
 _CLIENT = r"(?:[^\s.:]*[.:]\S* (?:\S+ ){0,4}?)?(?:\[[^\]]+\] )?"
@@ -71,10 +115,12 @@ _TARGETS = r"\S+ (?:\S+ )?\S+:\d+ \S+ [\d.-]+ [\d.-]+ [\d.-]+"
 REQUEST = re.compile(
     _CLIENT + _ASKED.format(1) + r" (?P<status1>\d{3})\b"
     rf"|{_TARGETS} (?P<status2>\d{{3}}) \S+ \S+ \S+ " + _ASKED.format(2) +
-    r"|\S+:\d+ \[[^\]]+\] \S+ \S+ [\d/+-]+ (?P<status3>\d{3}) .*?" + _ASKED.format(3),
+    r"|\S+:\d+ \[[^\]]+\] \S+ \S+ [\d/+-]+ (?P<status3>\d{3}) .*?" + _ASKED.format(3) +
+    r"|(?:\d+ )?\S+ [A-Z_]+/(?P<status4>\d{3}) \d+ (?P<method4>[A-Z]{3,10}) (?P<path4>\S+)"
+    r'|(?P<status5>\d{3}) \|[^|]*+\|[^|]*+\| (?P<method5>[A-Z]{3,10}) +"(?P<path5>[^"]++)"',
     re.ASCII,
 )  # fmt: skip
-"""A request and its status: as Apache, nginx and others write them; load balancers of AWS; HAProxy."""
+"""A request and its status: of Apache, nginx and others; load balancers of AWS; HAProxy; Squid; Gin."""
 
 
 def values(record: Mapping[str, Any], paths: Iterable[Path]) -> Iterator[Any]:
@@ -110,10 +156,21 @@ def object_of(data: bytes) -> dict[str, Any] | None:
 
 
 def fields_of(text: str) -> dict[str, Any] | None:
-    """The fields that a line is, an object or pairs of logfmt; None for another line."""
+    """The fields that a line is, an object, CEF or pairs of logfmt; None for another line."""
     if text.startswith("{"):
+        if '"=>' in text:  # as Ruby writes it, and Fluent Bit
+            text = text.replace('"=>', '":').rstrip("]")
         return object_of(text.encode("utf-8", "surrogatepass")) if text.rstrip().endswith("}") else None
-    return pairs_of(text)
+    event = _EVENT.match(text)
+    if event is None:
+        return pairs_of(text)
+    at = _RECEIVED.search(text, event.end())
+    return {
+        **event.groupdict(),
+        "CEF": "",
+        "msg": f"{event['name']} {text[event.end() :]}",
+        "ts": at and at[1],
+    }
 
 
 def pairs_of(text: str) -> dict[str, Any] | None:
@@ -135,21 +192,26 @@ def pairs_of(text: str) -> dict[str, Any] | None:
 def told_by(record: Mapping[str, Any]) -> tuple[str, Any, str | None, str | None]:
     """Message, time as it is written, level and component. Raises RefusedError where there is no message."""
     level = next((each for each in values(record, LEVELS) if _LEVEL.fullmatch(str(each))), None)
-    level = next(values(record, LEVELS[:-1]), None) if level is None else level
+    level = next(values(record, LEVELS[:-2]), None) if level is None else level
     time = next(values(record, TIMES), None)
     if time is not None and "date" in record and "time" in record:
         time = f"{record['date']} {record['time']}"
     nanos = next(values(record, NANOSECONDS), None)
     if type(time) is int and type(nanos) is int:
         time += nanos / 1e9
-    message = _message(record) or _request(record)
+    message = _message(record)
+    if message is None or _CALLED.fullmatch(message):
+        message = _request(record) or message or None
     if message is None:
         if time is None and level is None:
             names = ", ".join(path[0] for path in MESSAGES[:5])
             raise RefusedError("missing_field", f"none of {names} and the like holds its message")
         told = {path[0] for paths in (TIMES, LEVELS, COMPONENTS) for path in paths} | {"caller", "source"}
         message = " ".join(f"{name}={value}" for name, value in record.items() if name not in told)
+    scale = next((names.split() for field, names in SCALES.items() if field in record), [])
     named = None if level is None else level_name(str(level))
+    if str(level).isdecimal() and int(str(level)) < len(scale):
+        named = scale[int(str(level))]
     if level is None and "@t" in record:
         named = "Information"
     component = next(values(record, COMPONENTS), None)
@@ -212,7 +274,7 @@ def requested(message: str, at: int = 0) -> str | None:
     parts = found.groupdict()
     return request_of(
         *(
-            next(filter(None, (parts[f"{name}{n}"] for n in (1, 2, 3))))
+            next(filter(None, (parts[f"{name}{n}"] for n in range(1, 6))))
             for name in ("method", "path", "status")
         )
     )

@@ -10,17 +10,13 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from streamdp.decode.log_times import PARTS, Written
+from streamdp.decode.log_times import LEVEL, PARTS, Written
 from streamdp.decode.log_traces import BEGINS
 
-LEVEL = (
-    r"TRACE|DEBUG\d?|INFO|NOTICE|WARN(?:ING)?|ERROR|SEVERE|CRIT(?:ICAL)?|ALERT|EMERG|FATAL|VERBOSE|PANIC"
-    r"|SUCCESS|CONFIG|FINE(?:R|ST)?|VRB|DBG|INF|WRN|ERR|FTL"
-)
 _BRACKETS = r"\[(?!client\b)[^\[\]]*+(?:\[[^\]]*+\][^\[\]]*+)*+\]"
 _ONE_WORD = r"\[(?:[^\sa-z\[\]]|\[[^\sa-z\]]*+\])*+\]\s"
 _NAME = r"[A-Za-z_][\w.$/@*#-]*+(?:::[\w.$/@*#-]++)*+"
-_HEAD = rf"""(?x:[\])>]?[\s,|-]*+
+_HEAD = rf"""(?x:[\])>]?[\s:,|-]*+
     (?:(?:[^\sa-z]++\s++|(?!{_ONE_WORD}){_BRACKETS}\s++){{0,8}}?
        [\[<]?(?P<level>{LEVEL}|(?i:info|error|warn(?:ing)?|notice|debug)(?=[\]\s])|[VDIWEF](?=[ /]))[\]>]?
        (?=[\s:,|-])[\s:,|-]*+)?
@@ -31,12 +27,13 @@ _HEAD = rf"""(?x:[\])>]?[\s,|-]*+
 """What may be between the time and the message: numbers, a level, a thread in brackets, a component."""
 
 _THREAD = r"\[[^\[\]]*+\]\s*+"
-_SYSLOG = r"\s+\S+\s+(?P<component>[^\s\[:]++(?:\s\S+?)??)(?:\[\d+\])?:\s+"
+_SYSLOG = r"\s+\S+\s+(?P<component>[^\s\[:]++(?:\s\S+?)??)(?:\[\d+\])?:\s+(?:\[\s*\d+\.\d+\]\s+)?"
 _CODE = r"go|py|rs|[jt]sx?|cc?|cpp|h|rb|java|kt|cs|php"
 
 _PACKAGED = r"\w[\w$]*+(?:\.[\w$]++)++"
 
 FORMS: tuple[str, ...] = (
+    rf"\|\s*(?P<level>{LEVEL})\s*\|\s*(?P<component>[^|\s]++)\s*\|\s*",  # NLog
     r"\|(?P<component>[^|\s]+)\|(?:[^|\s]*\|)?",
     rf"\s+(?P<level>{LEVEL})\s+\d+\s+---\s+(?:{_THREAD}){{1,3}}(?P<component>\S+)\s+:\s+",  # Spring Boot
     rf"\s+\|\s+(?P<level>{LEVEL})\s*\|\s+(?P<component>[^\s:|]++)(?::[^\s:]+)*+\s+-\s+",  # loguru
@@ -44,25 +41,48 @@ FORMS: tuple[str, ...] = (
     rf"\s+{_THREAD}(?P<level>{LEVEL})\s+(?P<component>\S+)\s+(?:\([^()]*+\)\s+)?-\s+",  # logback, log4j
     rf"\s+(?P<level>{LEVEL})\s+{_THREAD}(?P<component>[\w.$]+)\s+(?:\([^()]*+\)\s+)?-\s+",
     rf"\s+(?P<level>{LEVEL})\s+(?P<component>{_PACKAGED}|\w[\w$]*+(?=:\d))(?::\d+)?\s+(?:\([^()]*+\)\s+)?-\s+",
+    rf"\s+(?P<level>{LEVEL})\s+\[(?P<component>[\w.$-]+)\]\s+\([^()]*+\)\s+",  # WildFly, Quarkus
+    rf"\s+(?P<level>{LEVEL})\s+\([^()]*+\)\s+\[(?P<component>[\w.$-]+)\]\s+",  # Home Assistant
+    rf"\s+(?P<level>{LEVEL})\s+\([^()]*+\)\s+\[[^\]]*+\]\s+(?P<component>{_PACKAGED})\s+",  # Solr
+    rf"\s+(?P<component>{_PACKAGED})\s+\[\d+\]:\s+(?P<level>{LEVEL})\s+",  # Fail2ban
+    rf"(?:\s+[a-z]+=\S+)++\s+(?P<level>{LEVEL}):\s+",  # Sidekiq
+    rf"\]?\s+\[(?P<component>[^\]/]++)/(?P<level>{LEVEL})\](?:\s+\[[^\]]*+\])?:\s+",  # Minecraft
+    rf"\]\s+(?P<level>{LEVEL})\[\d+\](?:\[[^\]]*+\])?:?\s+"  # Asterisk
+    r"(?P<component>[\w./-]+\.c)(?::\d+)?:?\s+",
+    r"\s+(?P<level>[a-z]+)\s+(?P<component>[\w-]+)\[\w+\]\s+\[Originator@[^\]]*+\]\s+",  # ESXi
+    r">\s+<(?P<level>[A-Z][a-z]+)>\s+<(?P<component>[^<>]*+)>\s+.*?<BEA-\d+>\s+<?",  # WebLogic
+    r"\s+(?P<component>spid\d+s?|Server|Logon|Backup)\s{3,}",  # SQL Server
+    r"\s*(?P<level>trce|dbug|info|warn|fail|crit): (?P<component>[A-Z][\w.]+)\[\d+\]\s+",  # .NET
     rf"\s+(?P<level>{LEVEL})\s+{_THREAD}(?P<component>(?:[a-z]\w*+\.){{2,9}}+[\w$.]++)\s+",  # Tomcat
     r"\s*+\[\d+(?:-\d+)?\]:?\s+(?:\S+\s+){0,2}?"  # PostgreSQL
     r"(?P<level>LOG|DETAIL|HINT|STATEMENT|CONTEXT|QUERY|LOCATION|ERROR|FATAL|PANIC|WARNING|NOTICE|INFO|DEBUG\d?):\s+",
     r"\s+\[(?P<level>[a-z]+)\]\s+\d+#\d+:\s+(?:\*\d+\s+)?",  # nginx
     r"\]\s+\[(?P<component>[\w-]*+):(?P<level>[a-z]+\d?)\]\s+\[pid[^\]]*+\]\s+",  # Apache 2.4
-    rf"\]?\[(?P<level>{LEVEL})\s*\]\[(?P<component>[^\]\s]+)\s*\]\s+",  # Elasticsearch
+    rf"\]?\s*\[(?P<level>{LEVEL})\s*\]\s*\[(?P<component>[^\]\s]+)\s*\]\s+"  # Elasticsearch
+    r"(?:\[[\w.-]+\]\s*)?",
+    r"\s+\[(?P<level>[a-z]+)\]\s+<\d+\.\d+\.\d+>\s+",  # RabbitMQ
+    r"\s+\[\s*\d+\s*\]\s+\{[^{}]*+\}\s+<(?P<level>[A-Z][a-z]+)>\s+"  # ClickHouse
+    r"(?P<component>[^\s:]++):\s+",
+    r"\s+(?P<level>[IWEFD]\d?)\s+(?P<component>[A-Z]{2,}|-)\s+\[[^\]]*+\]\s+",  # MongoDB before objects
+    r"\s+0x[0-9a-f]+\s+(?P<level>[A-Z][a-z]+)\s+0x[0-9a-f]+\s+\d+\s+\d+\s+"  # Apple
+    r"(?P<component>[^\s:]++):\s+",
+    r"\s+(?:(?P<level>Df|Db|[IEF])\s+)?(?P<component>[\w.-]+)\[\d+:[0-9a-f]+\]\s+",  # Apple, compact
+    rf"\t[0-9a-f-]{{36}}\t(?:(?P<level>{LEVEL})\t)?",  # AWS Lambda
     r"\]\[\d+\]\[(?P<level>[a-z]+)\]\[(?P<component>[\w-]+)\]\s+(?:\[\S+\]\s+)?",  # Envoy
-    rf"\s+#\d+\]\s+(?P<level>{LEVEL})\s+--\s+(?P<component>[^\s:]*+):\s+",  # Ruby
+    rf"\s+#\d+\]\s+(?P<level>{LEVEL})\s+--\s+(?P<component>[^\s:]*+):\s+(?:\[[0-9a-f-]{{15,}}\]\s+)?",  # Ruby
     rf"\s+(?P<level>{LEVEL})\s+(?P<component>[\w:]+)\]\s+",  # Rust's env_logger
+    rf"\s+(?P<level>{LEVEL})\s+(?=[^\s{{]*+\{{)(?:[\w.-]+(?:\{{(?:[^{{}}]|\{{[^{{}}]*+\}})*+\}})?:)++\s+"
+    r"(?P<component>\w+(?:::\w+)*+):\s+",  # Rust's tracing, with spans
     rf"\]?\s+(?P<level>{LEVEL})\s+\((?:(?P<component>[\w.-]+)/)?\d+\):\s+",  # pino-pretty
     rf"\]?\s+(?P<component>[\w-]+)\.(?P<level>{LEVEL}):\s+",  # Monolog
     rf"\]?\s+\{{(?P<component>[^{{}}:]+):\d+\}}\s+(?P<level>{LEVEL})\s+-\s+",  # Airflow
     rf":\s+(?P<level>{LEVEL})/(?P<component>[\w-]+)\]\s+",  # Celery
     rf"\s+\[(?P<component>{_PACKAGED})\]\s+(?P<level>{LEVEL}):\s+",  # Scrapy
-    r"\t(?P<level>[A-Za-z]+)\t(?:(?P<component>[\w.-]+)\t)?[\w./@-]+\.go:\d+\t",  # zap on a terminal
+    r"\t(?P<level>[A-Za-z]+)\t(?:(?P<component>[\w.-]+)\t)?(?:[\w./@-]+\.go:\d+\t)?",  # zap on a terminal
     r"\s+\d+\s+\[(?P<level>Note|Warning|Error|ERROR|System)\]\s+"  # MySQL
     r"(?:\[MY-\d+\]\s+\[(?P<component>\w+)\]\s+)?",
-    rf"\s+(?P<component>[\w./-]+\.(?:{_CODE})):\d+:\s+",  # Go's log
-    r"\]?\s+PHP (?P<level>[A-Z][a-z]+)(?: error)?:\s+",
+    rf"\s+(?P<component>[\w./-]+\.(?:{_CODE})):\d+(?::|\s+-)\s+",  # Go's log, Cassandra
+    r"\]?\s+PHP (?:\w+ )??(?i:(?P<level>fatal|error|warning|notice|deprecated|standards))(?: error)?:\s+",
     r"\s+(?P<component>[\w-]+\[[a-z][\w.]*\]):\s+",  # Heroku
     r"\s*+##\[(?P<level>error|warning|notice|debug)\]",  # GitHub's actions
     rf"(?P<level>{LEVEL}):(?:(?P<component>[\w.]+):|\s+)",  # Python without a format, uvicorn
@@ -75,22 +95,27 @@ COLUMNS = tuple(
     re.compile(form, re.ASCII)
     for form in (
         rf"\s+(?!(?:{LEVEL})\b)[\w.-]+\s+(?P<component>[\w./-]+)(?:\[\d+\])?:\s+",
-        rf"\]?\s+(?!(?:{LEVEL})\b)(?P<component>(?=[\w.$/-]*[A-Za-z])[\w.$/-]++)(?: \*?\d+)?\s+-\s+",
+        rf"\]?\s+(?:{_THREAD})?(?!(?:{LEVEL})\b)"
+        r"(?P<component>(?=[\w.$/-]*[A-Za-z])[\w.$/-]++)(?: \*?\d+)?\s+-\s+",
         rf"[\s-]+(?P<level>{LEVEL})[\s-]+(?!(?:{LEVEL})\b)(?P<component>[A-Za-z_][\w.$]*+)\s+-\s+",
     )
 )
 """What may be no head, unless nearly all lines of a log have it: host and program, a logger before a dash."""
 
 OF_TIMES = {
-    "l": r"\s+\d+\s+(?P<component>[\w./-]+):\d+\]\s+",
+    "l": r"\s+\d+\s+(?P<component>[\w./@-]+):\d+"
+    r"(?:\]|\s+\u22ee(?:\s+\[[^\]]*+\])?(?:\s+\d+)?|\s+\[[^\]]*+\])\s+",
     "version": r"\s+\S+\s+(?:-|(?P<component>\S+))\s+\S+\s+\S+\s+"
-    r'(?:-|(?:\[[^"\]]*+(?:"(?:[^"\\]|\\.)*+"[^"\]]*+)*+\])++)(?:\s|\Z)\ufeff?',
+    r'(?:(?:-|(?:\[[^"\]]*+(?:"(?:[^"\\]|\\.)*+"[^"\]]*+)*+\])++)(?:\s|\Z))?\ufeff?',
     "role": r"\s+(?P<level>[.*#-])\s+",
 }
-"""Heads by a group of their times that is there: glog, syslog of RFC 5424, Redis."""
+"""Heads by a group of their times that is there: glog and CockroachDB, syslog of RFC 5424, Redis."""
 
 PAIRED = "time|ts|t|level|lvl|msg|at|method"
 """With what lines of logfmt begin, or have soon."""
+
+EVENT = r"(?:\S+ )?CEF:\d+\|"
+"""With what events of ArcSight's common format (CEF) begin, behind a host or not."""
 
 NEVER = "(?!)"
 
@@ -103,7 +128,8 @@ _NAMES = {
     "3": "ERROR", "4": "WARNING", "5": "NOTICE", "6": "INFO", "7": "DEBUG", "D1": "DEBUG", "D2": "DEBUG",
     "D3": "DEBUG", "D4": "DEBUG", "D5": "DEBUG", "10": "TRACE", "20": "DEBUG", "30": "INFO", "40": "WARN",
     "50": "ERROR", "60": "FATAL", "VRB": "VERBOSE", "DBG": "DEBUG", "INF": "INFO", "WRN": "WARN",
-    "ERR": "ERROR", "FTL": "FATAL",
+    "ERR": "ERROR", "FTL": "FATAL", "Df": "INFO", "Db": "DEBUG", "trce": "TRACE", "dbug": "DEBUG",
+    "fail": "ERROR",
 }  # fmt: skip
 
 
@@ -156,12 +182,14 @@ class HeadReader(NamedTuple):
 def head_reader(form: HeadForm | None) -> HeadReader:
     """How heads of a form are read; None: lines have none."""
     head = "" if form is None else _head(form)
-    pattern = re.compile(rf"{head}(?:(?=(?u:{BEGINS.pattern}|\{{|(?:{PAIRED})=)|\Z)(?P<odd>))?", re.ASCII)
+    pattern = re.compile(
+        rf"{head}(?:(?=(?u:{BEGINS.pattern}|\{{|{EVENT}|(?:{PAIRED})=)|\Z)(?P<odd>))?", re.ASCII
+    )
     groups = pattern.groupindex
     times = tuple(groups.get(name, groups["odd"]) for name in PARTS)
     levels, components = (
         tuple(number for name, number in groups.items() if re.fullmatch(named, name))
-        for named in (r"level\d+|l|pri", r"component\d+")
+        for named in (r"level\d+|l|pri|early", r"component\d+")
     )
     return HeadReader(pattern, times, levels, components, groups["odd"])
 

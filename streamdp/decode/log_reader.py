@@ -106,7 +106,7 @@ class LogReader:
                     kept[key] = log.kept(*reader.level_and_component(key))
                 fields = kept[key]
             message = text[head.end() :]
-            if log.requests and '"' in message:
+            if log.requests:
                 message = requested(message) or message
             found.append((i, (message, time, None, fields)))
             last = time, fields

@@ -21,6 +21,13 @@ DAY = AHEAD = 86_400.0
 LEAPS = 9
 """Years among which there is a 29 February."""
 
+LEVEL = (
+    r"TRACE|DEBUG\d?|INFO|NOTICE|WARN(?:ING)?|ERROR|SEVERE|CRIT(?:ICAL)?|ALERT|EMERG|FATAL|VERBOSE|PANIC"
+    r"|SUCCESS|CONFIG|FINE(?:R|ST)?|VRB|DBG|INF|WRN|ERR|FTL"
+)
+_EARLY = rf"\[?(?P<early>{LEVEL})\s*[\]:|]?"
+"""A level before the time."""
+
 _MONTH = r"(?P<b>Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)"
 _DAY_NAME = r"(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)"
 _CLOCK = r"(?P<H>\d\d):(?P<M>\d\d):(?P<S>\d\d)"
@@ -73,7 +80,7 @@ class Written(NamedTuple):
 
     def behind(self, columns: int) -> Written:
         """The same way behind so many other columns."""
-        lead = rf"(?:\S+\s+){{{columns}}}[\[<(]?"
+        lead = rf"(?:(?:{_EARLY}|\S+)\s+){{{columns}}}[\[<(]?"
         return _written(f"{self.name} behind {columns} other columns", self.body, lead, syslog=self.syslog)
 
 
@@ -90,13 +97,16 @@ KNOWN = (
     _written(
         "ISO 8601",
         rf"{_DATE}(?:[T _]|, ){_CLOCK}{_PARTS}{_HALF_DAY}{_ZONE}",
-        r"(?:<(?P<pri>\d{1,3})>(?P<version>\d )?|\S+ )?[\[<(]?",
+        rf"(?:(?:\d+ )?<(?P<pri>\d{{1,3}})>(?P<version>\d )?|\s+|{_EARLY}\s+|\S+ )?[\[<(]?",
     ),
-    _written("ISO 8601 with slashes", rf"(?P<Y>\d{{4}})/(?P<m>\d\d)/(?P<d>\d\d) {_CLOCK}{_PARTS}{_ZONE}"),
+    _written(
+        "ISO 8601 with slashes or dots",
+        rf"(?P<Y>\d{{4}})[/.](?P<m>\d\d)[/.](?P<d>\d\d)(?:[ T]| - ){_CLOCK}{_PARTS}{_ZONE}",
+    ),
     _written(
         "syslog",
         rf"{_MONTH} (?P<d>[ \d]?\d) {_CLOCK}{_PARTS}{_ZONE}",
-        r"(?:<(?P<pri>\d{1,3})>)?",
+        r"(?:<(?P<pri>\d{1,3})>)?[\[*.]?",
         syslog=True,
     ),
     _written(
@@ -112,14 +122,18 @@ KNOWN = (
         rf"(?P<d>\d\d)/{_MONTH}/(?P<Y>\d{{4}}):{_CLOCK} (?P<z>[+-]\d{{4}})",
         r"(?:(?:\S+ ){0,4}\[)?",
     ),
-    _written("glog with years", rf"(?P<l>[IWEFDV])(?P<Y>\d{{4}})(?P<m>\d\d)(?P<d>\d\d) {_CLOCK}{_PARTS}", ""),
+    _written(
+        "glog with years",
+        rf"(?P<l>[IWEFDV])(?:(?P<Y>\d{{4}})|(?P<y>\d\d))(?P<m>\d\d)(?P<d>\d\d) {_CLOCK}{_PARTS}",
+        "",
+    ),
     _written("glog", rf"(?P<l>[IWEFDV])(?P<m>\d\d)(?P<d>\d\d) {_CLOCK}{_PARTS}", ""),
     _written("logcat", rf"(?P<m>\d\d)-(?P<d>\d\d) {_CLOCK}{_PARTS}{_ZONE}"),
     _written("day.month.year", rf"{_DAY}\.{_MONTH_NUMBER}\.(?:(?P<Y>\d{{4}})|(?P<y>\d\d)){_THEN}"),
     _written("month.day", rf"(?P<m>\d\d)\.(?P<d>\d\d) {_CLOCK}{_PARTS}{_ZONE}"),
     _written("month/day/year", rf"{_MONTH_NUMBER}[/-]{_DAY}[/-]{_YEAR_LAST}"),
     _written("day/month/year", rf"{_DAY}[/-]{_MONTH_NUMBER}[/-]{_YEAR_LAST}"),
-    _written("month's name, day, year", rf"{_MONTH} (?P<d>[ \d]?\d),? {_YEAR_LAST}"),
+    _written("month's name, day, year", rf"{_MONTH} (?P<d>[ \d]?\d),? {_YEAR_LAST}", r"#*[\[<(]?"),
     _written("yy/mm/dd", rf"(?P<y>\d\d)/(?P<m>\d\d)/(?P<d>\d\d) {_CLOCK}{_PARTS}{_ZONE}"),
     _written("yymmdd hhmmss", r"(?P<y>\d\d)(?P<m>\d\d)(?P<d>\d\d) (?P<H>\d\d)(?P<M>\d\d)(?P<S>\d\d)(?!\S)"),
     _written(
@@ -127,6 +141,7 @@ KNOWN = (
         r"(?P<Y>\d{4})(?P<m>\d\d)(?P<d>\d\d)-(?P<H>\d{1,2}):(?P<M>\d{1,2}):(?P<S>\d{1,2}):(?P<ms>\d{1,3})",
     ),
     _written("time of day", rf"{_CLOCK}{_PARTS}(?=[\s\]|])"),
+    _written("auditd", r"(?=(?:node=\S+ )?type=\S+ msg=audit\((?P<s>\d{10}\.\d+):\d+\):)", ""),
     EPOCH,
 )
 """Ways of writing times, the first that fits a line before others."""
