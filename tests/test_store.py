@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 import random
 import signal
@@ -29,11 +28,12 @@ from commands import (
     write_headlines,
 )
 from feeds import assigned
-from streamdp_connectors.protocol import SinkError
+from streamdp_connectors.store.schema import check
 from streamdp_connectors.store.sink import StoreSink
 from streamdp_connectors.store.tables import Bounds
 
 import streamdp
+from streamdp.errors import StreamdpError
 from streamdp.records import Answers, Assignment, Event, Record
 from streamdp.records.columns import Columns
 from streamdp.state.corrections import Correction, CorrectionsFile
@@ -296,9 +296,14 @@ def test_what_is_refused(quiet: Path, tmp_path: Path) -> None:
     succeed(tmp_path, *run, "--overwrite", stdin=text)
     assert fail(tmp_path, "consume", "-", "--store", "o", "--output", "o")[0] == 64
     assert fail(tmp_path, "consume", "-", "--output", "q", "--store-days", "3")[0] == 64
-    newer = sqlite3.connect(tmp_path / "news.db")
-    newer.execute("PRAGMA user_version = 99")
-    newer.close()
+    for version, advice in ((1, "begin anew"), (99, "upgrade it")):
+        other = sqlite3.connect(tmp_path / "news.db")
+        other.execute(f"PRAGMA user_version = {version}")
+        other.close()
+        with pytest.raises(StreamdpError, match=f"has schema {version}; .* {advice}"):
+            check(str(tmp_path / "news.db"))
+        with pytest.raises(StreamdpError, match=f"has tables of version {version}, not 2"):
+            streamdp.stories(tmp_path / "news.db")
     assert "upgrade it" in fail(tmp_path, *run, "--overwrite", stdin=text)[1]
     state = ("consume", "-", "--output", "s", "--state", "st", "--store", "st.db")
     succeed(tmp_path, *state, stdin=text)
@@ -389,18 +394,6 @@ def test_the_log_of_a_service_goes_over_beside_it(tmp_path: Path, monkeypatch: p
     assert sizes[1] < 0.5 * sizes[0]
     assert held[0] == held[1] == [(seq, 0) for seq in range(400)]
     assert not [thread for thread in threading.enumerate() if thread.name == "streamdp-store"]
-
-
-GOLDEN = Path(__file__).with_name("golden") / "stores"
-
-
-def test_a_store_of_an_earlier_version_is_read_and_not_written(tmp_path: Path) -> None:
-    path = tmp_path / "a.db"
-    path.write_bytes(gzip.decompress((GOLDEN / "store-1.db.gz").read_bytes()))
-    assert rows(path, "PRAGMA user_version") == [(1,)]
-    assert [story.records for story in streamdp.stories(path)] == [6]
-    with pytest.raises(SinkError, match=r"has schema 1; .* begin anew"):
-        StoreSink(str(path), {"path": str(path), "marks": 0, "waiting": []})
 
 
 def test_what_was_corrected_is_in_the_store_once(quiet: Path, tmp_path: Path) -> None:

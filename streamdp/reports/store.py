@@ -53,17 +53,16 @@ _HOLDING = (
 
 
 class StoreStories:
-    """Stories of a store. Raises StoriesError where its tables are of a later version, or damaged."""
+    """Stories of a store. Raises StoriesError where its tables are of another version, or damaged."""
 
     def __init__(self, path: str | Path) -> None:
         self._path = path
         with self._sound():
             self._store = read_only(path)
             version = version_of(self._store)
-            if version is None or version > VERSION:
+            if version != VERSION:
                 self._store.close()
                 raise StoriesError(f"{path}: has tables of version {version}, not {VERSION}", Exit.CONFIG)
-            self._version = version
             (self._oldest,) = self._one(_OLDEST)
         self.lacking = _lacking(self._oldest)
 
@@ -135,8 +134,6 @@ class StoreStories:
 
     def _corrected(self, what: str) -> set[int]:
         """Stories that somebody has corrected so, and nobody has lifted that since."""
-        if self._version < 2:  # which has no such table
-            return set()
         query = "SELECT number, what, stories, undone FROM corrections WHERE refused IS NULL"
         made = self._store.execute(query).fetchall()
         lifted = {undone for *_, undone in made if undone is not None}

@@ -5,6 +5,8 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Container
+from concurrent.futures import Future
+from concurrent.futures import wait as wait_for
 from pathlib import Path
 from typing import Any
 
@@ -44,7 +46,7 @@ class Snapshots:
         self.saved = saved
         self._folder, self._settings, self._modes = folder, settings, modes
         self._waiting, self._watch = waiting, watch
-        self._saving: _Saving | None = None
+        self._saving: Future[int] | None = None
         self._kept = kept_rows(settings.embed, folder.folder)
         self._read = 0
         self._taken = time.monotonic()
@@ -96,13 +98,18 @@ class Snapshots:
             self._kept.begin()
 
         def save() -> None:
-            lasting()
-            path = self._folder.write(header, body)
-            self._watch.snapshot(time.perf_counter() - began, path.stat().st_size)
-            if isinstance(source, Watched):
-                source.commit(positions)
+            try:
+                lasting()
+                path = self._folder.write(header, body)
+                self._watch.snapshot(time.perf_counter() - began, path.stat().st_size)
+                if isinstance(source, Watched):
+                    source.commit(positions)
+                saving.set_result(header.seq)
+            except BaseException as error:
+                saving.set_exception(error)
 
-        self._saving = _Saving(save, header.seq)
+        saving = self._saving = Future[int]()
+        threading.Thread(target=save, name="streamdp-snapshot", daemon=True).start()
         self._read, self._taken = 0, time.monotonic()
         self._watch.stages.enter("other")
         self.look(wait)
@@ -112,23 +119,23 @@ class Snapshots:
         saving = self._saving
         if saving is None:
             return
+        while not wait_for([saving], 0.2 if wait else 0.0).done:
+            if not wait:
+                return
+            self._waiting()
         try:
-            while not saving.done(0.2 if wait else 0.0):
-                if not wait:
-                    return
-                self._waiting()
+            self.saved = saving.result()
         except SnapshotError:
             self._watch.snapshot_failed()
             raise
         self._saving = None
-        self.saved = saving.seq
         if self._kept is not None:
             self._kept.drop()
 
     def end(self) -> None:
         """Wait for the thread, and ignore its errors."""
         if self._saving is not None:
-            self._saving.end()
+            wait_for([self._saving], 10.0)
 
 
 def continued(settings: Settings, written: Container[str], header: Header, made: str, help_: str) -> Settings:
@@ -195,33 +202,3 @@ def report_change(outputs: Outputs, resumed: Header) -> None:
         say(f"the answers to the first {seq:,} records are in {before}; the others go to standard output")
     elif output != "-" and before == "-" and seq:
         say(f"the answers to the first {seq:,} records went to standard output; the others go to {output}")
-
-
-class _Saving:
-    """A snapshot of the first ``seq`` records, on its way to the disk in a thread."""
-
-    def __init__(self, save: Callable[[], None], seq: int) -> None:
-        self.seq = seq
-        self._save = save
-        self._error: BaseException | None = None
-        self._thread = threading.Thread(target=self._run, name="streamdp-snapshot", daemon=True)
-        self._thread.start()
-
-    def done(self, timeout: float) -> bool:
-        """Whether it is written, after at most so many seconds. Raises what went wrong."""
-        self._thread.join(timeout)
-        if self._thread.is_alive():
-            return False
-        if self._error is not None:
-            raise self._error
-        return True
-
-    def end(self, timeout: float = 10.0) -> None:
-        """Wait for the thread, whatever comes of it."""
-        self._thread.join(timeout)
-
-    def _run(self) -> None:
-        try:
-            self._save()
-        except BaseException as error:
-            self._error = error

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from copy import copy
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, SupportsIndex, overload
 
@@ -277,17 +278,10 @@ class Stories:
         self, stories: Iterable[Story], statistics: Callable[[], Statistics | None] | None = None
     ) -> Stories:
         """Some of the same; ``statistics`` gives what themes are made of, where something else is to."""
-        return Stories(
-            stories,
-            self.clock,
-            self.records,
-            kind=self.kind,
-            remembered=self.remembered,
-            warnings=self.warnings,
-            statistics=statistics or self._statistics,
-            themes=self.themes,
-            numbers=self._numbers,
-        )
+        some = copy(self)
+        some._stories = list(stories)  # noqa: SLF001
+        some._statistics = statistics or self._statistics  # noqa: SLF001
+        return some
 
     @property
     def theme_numbers(self) -> dict[int, int]:
@@ -475,20 +469,6 @@ TYPES = {
 
 def row_of(story: Story) -> dict[str, Any]:
     """The columns of a story in a file."""
-    return {
-        "story": story.label,
-        "title": story.title,
-        "records": story.records,
-        "began": story.began,
-        "peak": story.peak,
-        "last": story.last,
-        "now": story.now,
-        "before": story.before,
-        "trend": story.trend,
-        "ended": story.ended,
-        "keywords": " ".join(story.keywords),
-        "split_from": story.split_from,
-        "merged_with": " ".join(map(str, story.merged_with)),
-        "merged_into": story.merged_into,
-        "theme": story.theme,
-    } | ({"stories": " ".join(map(str, story.stories))} if isinstance(story, CoarseStory) else {})
+    columns = {"story": story.label} | {name: getattr(story, name) for name in TYPES if name != "story"}
+    columns |= {"stories": story.stories} if isinstance(story, CoarseStory) else {}
+    return {name: " ".join(map(str, v)) if isinstance(v, list) else v for name, v in columns.items()}

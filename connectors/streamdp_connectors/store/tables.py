@@ -102,7 +102,9 @@ class Tables:
         if self._revisions:
             first = [(row[0], row[10], row[6], row[8]) for row in rows]
             run("INSERT INTO answers VALUES (?, ?, ?, ?)", [*first, *(each[:4] for each in revisions)])
-        counts = _counted(rows)
+        counts: dict[int, list[Any]] = {}
+        for row in rows:
+            _count(counts, row[6], row[0], row[3])
         left = self._revise(revisions, counts)
         moved = [(label, *figures) for label, figures in counts.items()]
         run(f"{_INTO_STORIES} VALUES (?, ?, ?, ?, ?, ?) {_JOINED}", moved)
@@ -239,27 +241,6 @@ class Tables:
             "coalesce((SELECT revision FROM records WHERE records.seq = answers.seq), -1)"
         )
         run("DELETE FROM before_end")
-
-
-def _counted(rows: Sequence[Row]) -> dict[int, list[Any]]:
-    """By story, of rows in order: how many, and the first and last of times and numbers."""
-    counts: dict[int, list[Any]] = {}
-    for row in rows:
-        seq, time, label = row[0], row[3], row[6]
-        held = counts.get(label)
-        if held is None:
-            counts[label] = [1, time, time, seq, seq]
-            continue
-        held[0] += 1
-        held[4] = seq
-        if time is not None:
-            if held[1] is None:
-                held[1] = held[2] = time
-            elif time > held[2]:
-                held[2] = time
-            elif time < held[1]:
-                held[1] = time
-    return counts
 
 
 def _count(counts: dict[int, list[Any]], label: int, seq: int, time: float | None) -> None:
