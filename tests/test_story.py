@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections import Counter
 from collections.abc import Iterator
@@ -12,6 +13,7 @@ import pytest
 from feeds import reloaded, topical
 
 from streamdp import Engine, Event, Record, Settings
+from streamdp.encode.phrases import joined
 from streamdp.kernels.packed import as_type, encoded
 from streamdp.story.clock import Clock, duration, rounded_down
 from streamdp.story.doubts import doubts
@@ -368,6 +370,22 @@ def test_an_engine_without_records_has_no_stories() -> None:
     engine = Engine()
     assert not engine.stories()
     assert not engine.stories(closed=True)
+
+
+def test_words_of_clusters_and_events_are_phrases_as_often_as_their_rarest_pair() -> None:
+    engine = Engine(with_events=True)
+    texts = ["四川地震死亡", "四川地震: 捐款", "四川地震后: 重建", "女排夺冠"]
+    events = engine.advance(texts * 3).events
+    assert [cluster.words for cluster in engine.clusters()] == [[("四川地震", 9)], [("女排夺冠", 3)]]
+    assert ("born", [("女排夺冠", 1)]) in [(event.event, event.words) for event in events]
+    assert joined([("storm", 2), ("st", 1)], ["storm"]) == [("storm", 2), ("st", 1)]
+    assert joined([("地震", 2), ("震", 1)], []) == [("地震", 2), ("震", 1)]
+    assert joined([("ちゃ", 2), ("赤", 3), ("ゃん", 1)], ["赤ちゃん"]) == [("赤ちゃん", 1)]
+
+
+def test_what_most_of_was_said_is_no_keyword() -> None:
+    pairs = [a + b for a, b in itertools.pairwise("台风海燕逼近福建沿海")]
+    assert phrases([pairs[0], pairs[-1], *pairs], ["台风海燕逼近福建沿海"]) == ["台风海燕逼近福建"]
 
 
 def test_keywords_are_phrases_of_the_texts() -> None:

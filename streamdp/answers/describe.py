@@ -14,6 +14,7 @@ from streamdp.beam.data.pool import CLOSED
 from streamdp.beam.data.state import Output
 from streamdp.beam.search import BeamSearch
 from streamdp.encode.batch import Batch
+from streamdp.encode.phrases import joined
 from streamdp.encode.vocabulary import is_nameless
 from streamdp.ledger.samples import Samples
 from streamdp.likelihoods.categorical import FIELD, FieldsLearned
@@ -106,6 +107,7 @@ def events_of(
     first: int,
     times: Sequence[float | None],
     words: Sequence[str | None] | None,
+    samples: Samples | None = None,
 ) -> list[Event]:
     """The beam's events, which records from number ``first`` on have caused, and when those happened."""
     count = int(out.counters.events)
@@ -120,6 +122,7 @@ def events_of(
         elif words is not None:
             pairs = zip(out.event_words[e].tolist(), out.event_counts[e].tolist(), strict=True)
             top = [(words[w] or "", n) for w, n in pairs if w >= 0 and not is_nameless(words[w])]
+            top = joined(top, samples.of(int(row["label"]))) if samples else top
         found.append(
             Event(
                 event=KINDS[int(row["kind"])],
@@ -212,7 +215,8 @@ def described(
             each,
             recent=recent[each.cluster],
             before=before[each.cluster],
-            samples=samples.of(each.cluster),
+            samples=(said := samples.of(each.cluster)),
+            words=each.words and joined(each.words, said),
             names=names or msgspec.UNSET,
             **no_times,
         )

@@ -13,6 +13,7 @@ from streamdp.beam.looks.review import labels_of
 from streamdp.beam.search import BeamSearch
 from streamdp.encode.batch import Batch, Labelled
 from streamdp.encode.encoders import Encoder
+from streamdp.encode.phrases import joined
 from streamdp.encode.vocabulary import BagEncoder, is_nameless
 from streamdp.ledger.samples import Samples
 from streamdp.likelihoods.categorical import FieldsLearned, worded_by
@@ -148,7 +149,9 @@ def entitle(
                     moved=None,
                     first_time=float(row["first_time"]) if dated else None,
                     last_time=float(row["last_time"]) if dated else None,
-                    words=None if words is None else top_words(search, places[label], words),
+                    words=None
+                    if words is None
+                    else joined(top_words(search, places[label], words), samples.of(label)),
                     title=title.text,
                 )
             )

@@ -6,14 +6,13 @@ from each count, and given to the words that all stories share.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
+from streamdp.encode.phrases import grown
 from streamdp.encode.stop_words import DENYING
-from streamdp.encode.words import HAN, HIRAGANA, fold, fold_case
 
 DISCOUNT, PULL = 0.5, 30.0
 """Taken from each count of a word; tokens that the shared words weigh. Those of the default family."""
@@ -34,9 +33,6 @@ KEYWORDS = 6
 
 MOST = 4 * KEYWORDS
 """Words from which keywords are made: several are one where characters are counted in pairs."""
-
-LONGEST = 8
-"""Characters up to which pairs of them are put together."""
 
 
 class Bag(NamedTuple):
@@ -153,39 +149,6 @@ def keywords(bag: Bag, elsewhere: Elsewhere, most: int = MOST) -> list[int]:
 
 
 def phrases(words: Sequence[str], texts: Iterable[str]) -> list[str]:
-    """Keywords for people: pairs of characters as the longest runs of them in some of the story's texts.
-
-    No word that denies is one, and no single character where there are others.
-    """
-    known, said, found = set(words), [fold_case(fold(text)) for text in texts], list[str]()
-    for word in words:
-        if not _cut_up(word):
-            found += [word] * (word not in DENYING)
-        elif not any(word in each for each in found):
-            run = max((_run(word, text, known) for text in said if word in text), key=len, default="")
-            found += [run] * (len(run) > 1 and run not in DENYING)
+    """Keywords for people: pairs of characters as runs of them, and no word that denies."""
+    found = [run for run, _ in grown(dict.fromkeys(words, 1), texts) if run not in DENYING]
     return found[:KEYWORDS] or [word for word in words if word not in DENYING][:KEYWORDS]
-
-
-_cut_up = re.compile(rf"[{HAN}]{{1,2}}|[{HIRAGANA}]{{1,2}}").fullmatch
-_is_han = re.compile(rf"[{HAN}]").match
-
-
-def _run(word: str, text: str, known: set[str]) -> str:
-    """The part of a text around a word that is made of known pairs, and of known characters beside them."""
-    first = text.index(word)
-    last = first + len(word)
-    while first > 0 and last - first < LONGEST and _joined(text, first, known):
-        first -= 1
-    while last < len(text) and last - first < LONGEST and _joined(text, last, known):
-        last += 1
-    return text[first:last]
-
-
-def _joined(text: str, i: int, known: set[str]) -> bool:
-    """Whether a character of a text and the one before it are of one run."""
-    if text[i - 1 : i + 1] in known:
-        return True
-    left, right = {text[i - 1], text[max(i - 2, 0) : i]}, {text[i], text[i : i + 2]}
-    scripts = bool(_is_han(text[i - 1])) != bool(_is_han(text[i]))
-    return scripts and any(map(_cut_up, left & known)) and any(map(_cut_up, right & known))

@@ -195,7 +195,7 @@ class BeamStream(Stream):
         self, search: BeamSearch, out: Output, first: int, times: Sequence[float | None], answers: Answers
     ) -> None:
         """Append events, which records from number ``first`` on, of these times, have caused."""
-        events = describe.events_of(search, out, first, times, self._words)
+        events = describe.events_of(search, out, first, times, self._words, self.announcer.ledger.samples)
         self.note(events)
         answers.events.extend(events)
 
