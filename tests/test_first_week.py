@@ -242,9 +242,11 @@ def on_a_terminal(folder: Path, *arguments: str, **settings: str) -> tuple[subpr
     return process, ours
 
 
-def test_progress_and_ctrl_c_while_kernels_compile(folder: Path) -> None:
+@pytest.mark.parametrize("what", ["consume", "check"])
+def test_progress_and_ctrl_c_while_kernels_compile(folder: Path, what: str) -> None:
     """With an empty cache the line moves at once, and the first Ctrl-C ends it."""
-    process, terminal = on_a_terminal(folder, "consume", "in.jsonl", cache_dir=str(folder / "cache"))
+    (folder / "some.log").write_text("2026-01-05 09:00:00 INFO started\n" * 20)
+    process, terminal = on_a_terminal(folder, what, "some.log", cache_dir=str(folder / "cache"))
     shown = b""
     while b"compiling kernels" not in shown:
         shown += os.read(terminal, 1 << 16)
@@ -252,6 +254,17 @@ def test_progress_and_ctrl_c_while_kernels_compile(folder: Path) -> None:
     process.send_signal(signal.SIGINT)
     assert process.wait(120) == 130
     assert time.monotonic() - asked < 60
+    os.close(terminal)
+
+
+def test_what_is_waited_for_is_said(folder: Path) -> None:
+    process, terminal = on_a_terminal(folder, "consume", "-")
+    shown = b""
+    while b"waiting for the first lines of standard input" not in shown:
+        shown += os.read(terminal, 1 << 16)
+    assert process.stdin is not None
+    process.stdin.close()
+    assert process.wait(120) == 0
     os.close(terminal)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections import Counter
 from collections.abc import Sequence
@@ -11,6 +12,7 @@ import msgspec
 from rich.table import Table
 
 from streamdp.answers.listing import counted, when
+from streamdp.cli.display import Display
 from streamdp.cli.stories import console
 from streamdp.cli.summary import lateness_line
 from streamdp.demo.stream import demo_stream
@@ -104,12 +106,10 @@ def _check_file(settings: Settings, file: str) -> int:
     reader = Reader(
         settings, Input(file=file), say=lambda line: None if line.startswith(unasked) else say(line)
     )
-    try:
+    with Display(), contextlib.closing(reader.source):
         found = _read(reader)
         whole = reader.source.at_end
-    finally:
-        reader.source.close()
-    taken, refused, encoder, late = _try(settings, found)
+        taken, refused, encoder, late = _try(settings, found)
     if encoder is not None:
         encoder.recognise(settings)
     first = "all" if whole else "the first"
@@ -227,7 +227,8 @@ def _report_log(settings: Settings, reader: Reader, taken: Sequence[Record]) -> 
     if not settings.of_lines:
         return
     engine = Engine(settings)
-    engine.advance([record.value for record in taken])
+    with Display():
+        engine.advance([record.value for record in taken])
     templates = engine.clusters()
     print(f"{counted(len(templates), 'template')}, of {counted(len(taken), 'line')}; the commonest:")
     for cluster in templates[:SHOWN]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import select
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal
@@ -44,6 +45,9 @@ PROBED = 100
 
 EMBEDDING = 8
 """Numbers that a vector beside texts has at least: places and boxes have fewer."""
+
+MOMENT = 1.0
+"""Seconds after which it is said that something is waited for."""
 
 SAMPLE = 3_000
 """Records by which the parts of its columns are recognised."""
@@ -149,10 +153,18 @@ def _as_log(settings: Settings, file: str) -> Settings | None:
 
 def _begins_as_log(file: str) -> bool:
     """Whether the first lines are those of a log."""
-    lines = first_of_input() if file == "-" else _first(file)
+    lines = _awaited() if file == "-" else _first(file)
     log = LogLines(None, None)
     log.learn(lines)
     return log.recognised and not (log.talks and file.endswith(".txt"))
+
+
+def _awaited() -> list[bytes]:
+    """The first lines of standard input; it is said that they are waited for, if they are."""
+    with contextlib.suppress(OSError):  # there is none: that is said when it is read
+        if not select.select([0], [], [], MOMENT)[0]:
+            say("waiting for the first lines of standard input")
+    return first_of_input()
 
 
 def _as_cells(settings: Settings, file: str) -> Settings | None:
