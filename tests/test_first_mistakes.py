@@ -129,6 +129,18 @@ def test_a_mistake_is_one_line(folder: Path, port: str, said: str, told: str, co
     assert (agrees(printed, told), found) == (True, int(code)), printed
 
 
+@pytest.mark.parametrize("source", ["http://nowhere.example", "news.jsonl"])
+def test_a_refused_run_leaves_nothing(folder: Path, source: str) -> None:
+    """Neither a state with nothing but a lock nor an empty output; a folder that was there stays."""
+    (folder / "out.jsonl.rejects.jsonl").write_text("kept\n")
+    (folder / "there").mkdir()
+    before = sorted(folder.rglob("*"))
+    for state in ("fresh", "there"):
+        fail(folder, "consume", source, "--output", "out.jsonl", "--state", state)
+        (folder / "there" / "lock").unlink(missing_ok=True)
+        assert sorted(folder.rglob("*")) == before
+
+
 @pytest.mark.parametrize(("said", "told"), rows("Read all the same"), ids=lambda cell: str(cell)[:40])
 def test_what_is_read_all_the_same_is_said(folder: Path, said: str, told: str) -> None:
     done = call(folder, *said.split())

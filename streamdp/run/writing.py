@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,7 +22,7 @@ from streamdp_connectors.protocol import Marked, Sink, SinkError, SinkRequest
 from streamdp_connectors.store.sink import StoreLeft, StoreSink
 from streamdp_connectors.store.tables import Bounds
 
-from streamdp.errors import ConfigError, Exit
+from streamdp.errors import ConfigError, Exit, StreamdpError
 from streamdp.records import GAP, Answers, Reject
 from streamdp.records.columns import Columns
 from streamdp.run.lines import is_parquet, lines_for
@@ -222,6 +223,20 @@ def _holds_just(path: str, header: bytes) -> bool:
         return file.read(len(header) + 1) == header
 
 
+@contextlib.contextmanager
+def _empty_files_go(paths: Sequence[str]) -> Iterator[None]:
+    """Remove empty files of these names, made meanwhile, where one of them cannot be opened."""
+    fresh = [path for path in paths if not os.path.exists(path)]
+    try:
+        yield
+    except StreamdpError:
+        for path in fresh:
+            with contextlib.suppress(OSError):
+                if not os.path.getsize(path):
+                    os.unlink(path)
+        raise
+
+
 class Sinks:
     """The output, the dead letters and the events; files and topics alike go on where a snapshot was.
 
@@ -254,12 +269,13 @@ class Sinks:
         ended = resumed is not None and resumed.ended
         beginnings = {"output": self._lines.beginnings, **BEGINNINGS}
         self._all: dict[str, Sink[Any]] = {}
-        for name, (kind, address) in self._targets.items():
-            left = kept.get(name)
-            left = left.get("state") if left and "scheme" in left else left
-            overwrite = outputs.overwrite or (cut_off and name == "output")
-            own = name, settings, outputs, beginnings.get(name, ()), to
-            self._all[name] = sink_of(kind, Opening(address, left, replayed, ended, overwrite, *own))
+        with _empty_files_go([address for _, address in self._targets.values()]):
+            for name, (kind, address) in self._targets.items():
+                left = kept.get(name)
+                left = left.get("state") if left and "scheme" in left else left
+                overwrite = outputs.overwrite or (cut_off and name == "output")
+                own = name, settings, outputs, beginnings.get(name, ()), to
+                self._all[name] = sink_of(kind, Opening(address, left, replayed, ended, overwrite, *own))
         self.output: Sink[bytes] = self._all["output"]
         self.rejects: Sink[Reject] = self._all["rejects"]
         self.events: Sink[bytes] | None = self._all.get("events")

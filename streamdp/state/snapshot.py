@@ -24,7 +24,7 @@ from msgspec import Meta
 from streamdp._version import __version__
 from streamdp.errors import Exit, StreamdpError, foreseen
 from streamdp.safe_files import create, open_regular, physical_memory, sync_folder, written_anew
-from streamdp.state.lock import FolderLock
+from streamdp.state.lock import LOCK, FolderLock
 from streamdp.state.stamp import FORMAT, FormatError, check_format, checked, stamped
 
 MAGIC = b"STREAMDP"
@@ -195,6 +195,7 @@ class StateFolder:
         self.folder = Path(folder)
         self.keep = keep
         self._given_up: list[Path] = []
+        self._made = not self.folder.exists()
         self._hold = hold or _locked(self.folder)
         if (self.folder / ERASING).exists() and not erases:
             self.close()
@@ -206,7 +207,11 @@ class StateFolder:
                     leftover.unlink()
 
     def close(self) -> None:
-        """Let another process use the folder."""
+        """Let another process use the folder; one that was made for nothing goes."""
+        with contextlib.suppress(OSError):
+            if self._made and os.listdir(self.folder) == [LOCK]:
+                (self.folder / LOCK).unlink()
+                self.folder.rmdir()
         self._hold.close()
 
     def check(self) -> None:
