@@ -13,7 +13,7 @@ import functools
 import logging
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import BinaryIO
 
@@ -64,12 +64,37 @@ def written_anew(path: Path, mode: int | None = None) -> Iterator[BinaryIO]:
 
 
 def sync_folder(folder: Name) -> None:
-    """Let the names in a folder outlive the machine. Raises OSError."""
+    """Let the names in a folder outlive the machine. Raises OSError.
+
+    Some file systems cannot, and then need not.
+    """
     fd = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(fd)
+    except OSError as error:
+        if error.errno not in (errno.EINVAL, errno.ENOTSUP):
+            raise
     finally:
         os.close(fd)
+
+
+@contextlib.contextmanager
+def replaced(path: Path, check: Callable[[], object] = lambda: None) -> Iterator[BinaryIO]:
+    """A new file that takes this name once it is left and all of it is on the disk. Raises OSError.
+
+    ``check`` is called before it does, and may raise.
+    """
+    fresh = path.with_name(path.name + ".tmp")
+    try:
+        with written_anew(fresh) as file:
+            yield file
+    except BaseException:
+        with contextlib.suppress(OSError):
+            fresh.unlink()
+        raise
+    check()
+    os.replace(fresh, path)
+    sync_folder(path.parent)
 
 
 def lock(fd: int) -> bool:

@@ -25,7 +25,7 @@ from streamdp.monitor.metrics import Histogram, Metrics, takes_openmetrics
 from streamdp.monitor.stages import STAGES, Arrivals, Stages
 from streamdp.monitor.table import AGES, METRICS
 from streamdp.records import Answers
-from streamdp.run.observers import Measured, Served, reasons
+from streamdp.run.observers import Measured, reasons
 
 COUNTERS = {
     "records": 1_000_000,
@@ -428,7 +428,7 @@ def test_without_the_package_that_serves_a_run_says_what_to_install(monkeypatch:
     monkeypatch.setitem(sys.modules, "uvicorn", None)
     monkeypatch.delitem(sys.modules, "streamdp.web.server", raising=False)
     with pytest.raises(HealthError, match="need one more package: pip install uvicorn"):
-        Served("127.0.0.1", 0)
+        Measured(at=("127.0.0.1", 0))
 
 
 def test_metrics_are_only_read_and_on_one_connection_as_often_as_asked(server: HealthServer) -> None:

@@ -18,7 +18,7 @@ from streamdp.engine import Engine
 from streamdp.monitor.stages import STAGES
 from streamdp.records import Answers, Final, Raw, Record, Reject
 from streamdp.records.columns import Columns
-from streamdp.run.observers import Observers, RunObserver, Served
+from streamdp.run.observers import Measured, Observers, RunObserver
 from streamdp.run.reading import Reader
 from streamdp.settings import Settings
 from streamdp.settings.io_options import Input
@@ -31,13 +31,13 @@ def reader(tmp_path: Path) -> Reader:
 
 
 @pytest.fixture
-def served() -> Iterator[Served]:
-    served = Served("127.0.0.1", 0)
+def served() -> Iterator[Measured]:
+    served = Measured(at=("127.0.0.1", 0))
     yield served
     served.close()
 
 
-def figures(served: Served, name: str) -> dict[str, float]:
+def figures(served: Measured, name: str) -> dict[str, float]:
     """The samples of a metric by what stands between name and value."""
     lines = served.metrics.render()[0].decode().splitlines()
     return {
@@ -65,7 +65,7 @@ def test_lag_in_event_time(reader: Reader, monkeypatch: pytest.MonkeyPatch) -> N
     assert [(lag.partition, lag.records) for lag in found[-2:]] == [(4, 9), (5, 0)]
 
 
-def test_ages_of_a_batch(served: Served) -> None:
+def test_ages_of_a_batch(served: Measured) -> None:
     now = time.time()
     records: list[Record | Reject] = [Reject({}, "not_json", "", b"")]
     records += [Record("storm", {}, arrival=now - 2.0) for _ in range(9)]

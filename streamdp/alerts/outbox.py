@@ -20,7 +20,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from streamdp.safe_files import open_regular, written_anew
+from streamdp.safe_files import open_regular, replaced
 
 _log = logging.getLogger("streamdp")
 
@@ -292,12 +292,10 @@ class Outbox:
         """Leave out what is done, but for the keys."""
         if not self._mine() or (not self.path.exists() and not any(w.known for w in self._by.values())):
             return
-        fresh = self.path.with_name(f"{NAME}.tmp")
         lines = list(self._live())
         try:
-            with written_anew(fresh) as file:
+            with replaced(self.path) as file:
                 file.write(_encode_lines(lines))
-            fresh.rename(self.path)
         except OSError as error:
             _log.warning("%s: cannot be written anew: %s", self.path, error.strerror or error)
             return

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from streamdp.errors import Exit, StreamdpError, foreseen
-from streamdp.safe_files import open_regular, written_anew
+from streamdp.safe_files import open_regular, replaced
 from streamdp.settings import Settings
 from streamdp.settings.blueprint import PARTS
 from streamdp.settings.load import UNNAMED, unnamed
@@ -32,11 +32,8 @@ def write(path: Path, state: dict[str, Any], *, overwrite: bool) -> None:
         why = "overwrite=True replaces it" if _begins(path) else "and it is no model of streamdp"
         raise StreamdpError(f"{path}: is there already; {why}", Exit.CANNOT_CREATE)
     body = msgspec.msgpack.encode(stamped({"state": _plain(state)}))
-    part = path.with_name(path.name + ".part")
-    with foreseen(StreamdpError, path, "written", Exit.CANNOT_CREATE):
-        with written_anew(part) as file:
-            file.write(HEAD + zlib.crc32(body).to_bytes(SUM, "big") + body)
-        part.replace(path)
+    with foreseen(StreamdpError, path, "written", Exit.CANNOT_CREATE), replaced(path) as file:
+        file.write(HEAD + zlib.crc32(body).to_bytes(SUM, "big") + body)
 
 
 def read(path: Path, embed: str | None = None) -> dict[str, Any]:

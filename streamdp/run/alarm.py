@@ -16,7 +16,7 @@ from streamdp.engine import Engine
 from streamdp.monitor.metrics import Metrics
 from streamdp.records import Answers
 from streamdp.run.messages import warn
-from streamdp.run.observers import LivePage, Observers, Running, RunObserver, Served
+from streamdp.run.observers import LivePage, Measured, Observers, Running, RunObserver
 from streamdp.settings import Settings
 from streamdp.settings.alerts import Alert
 from streamdp.settings.assemble import automatic
@@ -115,7 +115,7 @@ def watches(serving: Serving, alerts: Sequence[Alert], label: str, settings: Set
     """All that observes a run that is not a service. Raises StreamdpError."""
     watch, link = RunObserver(), None
     if serving.metrics_port is not None:
-        watch = Served(serving.metrics_host, serving.metrics_port)
+        watch = Measured(at=(serving.metrics_host, serving.metrics_port))
     metrics = getattr(watch, "metrics", None)
     try:
         if serving.page is not None:

@@ -15,7 +15,7 @@ from streamdp.decode.dates import AmbiguousError
 from streamdp.decode.decoder import SCHEMA
 from streamdp.decode.fields import RefusedError, is_time
 from streamdp.decode.objects import fields_of
-from streamdp.decode.roles import time_column
+from streamdp.decode.roles import is_number, time_column
 from streamdp.records import Reject
 from streamdp.run.reading import listed, no_column
 from streamdp.settings import Settings
@@ -145,7 +145,9 @@ def _of_columns(
         row = parse_row(rejects[0].data.decode(), DELIMITERS[input_format])
     spoken = {settings.time_field, settings.id_field, *settings.kept, ""}
     cells = zip(header, row, strict=False)
-    texts = {name: len(cell) for name, cell in cells if name not in spoken and not _is_number(cell)}
+    texts = {
+        name: len(cell) for name, cell in cells if name not in spoken and cell.strip() and not is_number(cell)
+    }
     best = _likeliest(settings.text_field, texts) if texts else None
     told = no_column(settings.text_field, header, "--text-field", best)
     columns = {name: [cell] for name, cell in zip(header, row, strict=False) if name not in spoken and cell}
@@ -158,18 +160,10 @@ def _of_columns(
 
 def is_record(header: Sequence[str]) -> bool:
     """Whether what should be names of columns are times or numbers."""
-    return any(is_time(name, numbers=False) or (name and _is_number(name)) for name in header)
+    return any(is_time(name, numbers=False) or is_number(name) for name in header)
 
 
 def _likeliest(wanted: str, lengths: Mapping[str, int]) -> str:
     """The name most like the wanted one, else the name of the longest value."""
     near = difflib.get_close_matches(wanted, lengths, n=1, cutoff=0.6)
     return near[0] if near else max(lengths, key=lambda name: lengths[name])
-
-
-def _is_number(cell: str) -> bool:
-    try:
-        float(cell)
-    except ValueError:
-        return not cell.strip()
-    return True

@@ -152,12 +152,14 @@ for _name in [name for name in vars(RunObserver) if not name.startswith("_")]:
 
 
 class Measured(RunObserver):
-    """Everything is measured, for whoever serves it. Raises HealthError.
+    """Everything is measured, and served over HTTP where a host and a port are given. Raises HealthError.
 
     ``busy`` says why no records are taken just now.
     """
 
-    def __init__(self, busy: Callable[[], str | None] = lambda: None) -> None:
+    def __init__(
+        self, busy: Callable[[], str | None] = lambda: None, at: tuple[str, int] | None = None
+    ) -> None:
         super().__init__()
         try:
             self.metrics = Metrics()
@@ -174,12 +176,11 @@ class Measured(RunObserver):
         self._looked = -LAGS_EVERY
         self._pace, self._counting = Pace(), Pace(COUNTS_EVERY)
         # the clock stands still while kernels compile: a run that compiles has not stalled
-        self._how: dict[str, Any] = {"clock": working_time, "busy": lambda: busy() or _busy()}
-        self.server = self.open_health()
-
-    def open_health(self) -> Health:
-        """What answers for the run."""
-        return Health(self.metrics, **self._how)
+        how: dict[str, Any] = {"clock": working_time, "busy": lambda: busy() or _busy()}
+        try:
+            self.server = HealthServer(self.metrics, *at, **how) if at else Health(self.metrics, **how)
+        except ImportError:
+            raise HealthError("metrics at an address need one more package: pip install uvicorn") from None
 
     def opened(self, run: Running) -> None:
         """What leaves the store is counted."""
@@ -252,21 +253,6 @@ class Measured(RunObserver):
         """Report not ready, and stop serving."""
         self.metrics.ready = False
         self.server.close()
-
-
-class Served(Measured):
-    """Everything is served over HTTP, at a port of its own. Raises HealthError."""
-
-    def __init__(self, host: str, port: int) -> None:
-        self._at = host, port
-        super().__init__()
-
-    def open_health(self) -> Health:
-        """A server."""
-        try:
-            return HealthServer(self.metrics, *self._at, **self._how)
-        except ImportError:
-            raise HealthError("metrics at an address need one more package: pip install uvicorn") from None
 
 
 def _busy() -> str | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gzip
 import io
 import zlib
 from collections.abc import Callable
@@ -40,8 +41,8 @@ UNDER_WAY = 64 << 20
 SMALL = 16 << 10
 """Bytes that are read at once: more are read by a thread, so that others are answered meanwhile."""
 
-_STEP = 1 << 14
-"""Bytes of gzip that are unpacked together."""
+_MEMBER = b"\x1f\x8b\x08"
+"""How a member of gzip begins."""
 
 _ON_ONE_LINE = bytes.maketrans(b"\r\n", b"  ")
 
@@ -132,23 +133,17 @@ def unpacked(body: bytes, encoding: str) -> bytes:
         return body
     if encoding != "gzip":
         raise AskError(415, "content-encoding: gzip, or none")
-    made, members, at = io.BytesIO(), 0, 0
-    unpacker = zlib.decompressobj(31)
-    while at < len(body):
-        try:
-            made.write(unpacker.decompress(body[at : at + _STEP]))
-        except zlib.error:
-            raise AskError(400, "the body is no gzip, or damaged: nothing was taken") from None
-        at = min(at + _STEP, len(body)) - len(unpacker.unused_data)
-        if made.tell() > UNPACKED:
-            raise AskError(413, f"unpacked, a body has at most {UNPACKED:,} bytes: nothing was taken")
-        if unpacker.eof and at < len(body):
-            unpacker, members = zlib.decompressobj(31), members + 1
-            if members >= MEMBERS:
-                raise AskError(413, f"a body has at most {MEMBERS:,} members of gzip: nothing was taken")
-    if body and not unpacker.eof:
-        raise AskError(400, "the gzip body is cut off: nothing was taken")
-    return made.getvalue()
+    if body.count(_MEMBER) > MEMBERS:
+        raise AskError(413, f"a body has at most {MEMBERS:,} members of gzip: nothing was taken")
+    try:
+        made = gzip.GzipFile(fileobj=io.BytesIO(body)).read(UNPACKED + 1)
+    except EOFError:
+        raise AskError(400, "the gzip body is cut off: nothing was taken") from None
+    except (OSError, zlib.error):
+        raise AskError(400, "the body is no gzip, or damaged: nothing was taken") from None
+    if len(made) > UNPACKED:
+        raise AskError(413, f"unpacked, a body has at most {UNPACKED:,} bytes: nothing was taken")
+    return made
 
 
 def records_of(

@@ -22,7 +22,7 @@ from streamdp.errors import Exit, foreseen
 from streamdp.records import Reject
 from streamdp.records.columns import Columns
 from streamdp.records.erased import Erased
-from streamdp.safe_files import open_regular, sync_folder, written_anew
+from streamdp.safe_files import open_regular, replaced, sync_folder
 from streamdp.state.snapshot import ERASING, SnapshotError
 
 NAME = "erased"
@@ -162,9 +162,5 @@ class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 def _write(path: Path, data: bytes) -> None:
     """Write a file whole, or not at all."""
-    fresh = path.with_name(path.name + ".tmp")
-    with foreseen(SnapshotError, path, "written", Exit.IO_ERROR):
-        with written_anew(fresh) as file:
-            file.write(data)
-        os.replace(fresh, path)
-        sync_folder(path.parent)
+    with foreseen(SnapshotError, path, "written", Exit.IO_ERROR), replaced(path) as file:
+        file.write(data)

@@ -11,7 +11,7 @@ import numpy as np
 
 from streamdp.encode.embedding import FunctionEmbedding, load_embedding
 from streamdp.errors import Exit, foreseen
-from streamdp.safe_files import open_regular, written_anew
+from streamdp.safe_files import open_regular, replaced
 from streamdp.state.snapshot import SnapshotError
 
 NAMES = "vectors", "vectors.before"
@@ -38,11 +38,9 @@ class KeptRows:
                 if end <= len(data):  # the last may be cut off
                     self._known[data[at + _LENGTH : row]] = data[row:end]
                 at = end
-        fresh = self._before.with_suffix(".new")
-        with foreseen(SnapshotError, fresh, "written", Exit.IO_ERROR):
-            with written_anew(fresh) as file:
+        with foreseen(SnapshotError, self._before, "written", Exit.IO_ERROR):
+            with replaced(self._before) as file:
                 file.write(b"".join(_written(key, row) for key, row in self._known.items()))
-            os.replace(fresh, self._before)
             self._since.unlink(missing_ok=True)
             if not self._known:
                 self._before.unlink()

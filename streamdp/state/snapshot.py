@@ -23,7 +23,7 @@ from msgspec import Meta
 
 from streamdp._version import __version__
 from streamdp.errors import Exit, StreamdpError, foreseen
-from streamdp.safe_files import create, open_regular, physical_memory, sync_folder, written_anew
+from streamdp.safe_files import create, open_regular, physical_memory, replaced
 from streamdp.state.lock import LOCK, FolderLock
 from streamdp.state.stamp import FORMAT, FormatError, check_format, checked, stamped
 
@@ -224,19 +224,8 @@ class StateFolder:
         Those of later records do not count: the stream was resumed from before them, as they are unsound.
         """
         path = self.folder / f"snapshot-{header.seq:015d}{SUFFIX}"
-        temporary = path.with_suffix(SUFFIX + ".tmp")
-        try:
-            with written_anew(temporary) as file:
-                file.writelines(_parts(header, body))
-            self.check()
-            os.replace(temporary, path)
-            sync_folder(self.folder)
-        except OSError as error:
-            with contextlib.suppress(OSError):
-                temporary.unlink()
-            raise SnapshotError(
-                f"{path}: cannot be written: {error.strerror or error}", Exit.IO_ERROR
-            ) from error
+        with foreseen(SnapshotError, path, "written", Exit.IO_ERROR), replaced(path, self.check) as file:
+            file.writelines(_parts(header, body))
         given_up = [old for old in self._given_up if old != path]
         sound = [each for each in snapshots(self.folder) if each.name <= path.name]
         for old in given_up + sound[self.keep :]:

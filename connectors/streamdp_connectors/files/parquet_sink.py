@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 from collections.abc import Iterator, Mapping
 from itertools import islice
@@ -14,7 +13,7 @@ import msgspec
 from streamdp.errors import Exit, foreseen
 from streamdp.records import Assignment
 from streamdp.records.arrow import ANSWERS, answer_row, table_of, types_of
-from streamdp.safe_files import open_regular, sync_folder, written_anew
+from streamdp.safe_files import open_regular, replaced
 from streamdp_connectors.files.checkpoint import Rotation
 from streamdp_connectors.files.sink import FileSink
 from streamdp_connectors.protocol import SinkError
@@ -85,17 +84,9 @@ def complete(part: str) -> None:
         for rows in _rows(part):
             types = types_of(rows, types)
         schema = table_of([], types).schema.with_metadata({OURS: b"answers"})
-        new = Path(path + ".new")
-        try:
-            with written_anew(new) as file, parquet.ParquetWriter(file, schema) as writer:
-                for rows in _rows(part):
-                    writer.write_table(table_of(rows, types).cast(schema))
-            os.replace(new, path)
-        except BaseException:
-            new.unlink(missing_ok=True)
-            raise
-        with contextlib.suppress(OSError):  # some file systems cannot, and then need not
-            sync_folder(os.path.dirname(path))
+        with replaced(Path(path)) as file, parquet.ParquetWriter(file, schema) as writer:
+            for rows in _rows(part):
+                writer.write_table(table_of(rows, types).cast(schema))
 
 
 def _rows(part: str) -> Iterator[list[dict[str, Any]]]:

@@ -109,8 +109,7 @@ class OutputFile:
         with self._writing():
             os.fsync(self._fd)
             if self._new:
-                with contextlib.suppress(OSError):  # some file systems cannot, and then need not
-                    sync_folder(os.path.dirname(self.path) or ".")
+                sync_folder(os.path.dirname(self.path) or ".")
                 self._new = False
 
     def state(self) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from streamdp.errors import Exit
-from streamdp.safe_files import FILE, make_folder
+from streamdp.safe_files import FILE, make_folder, sync_folder
 from streamdp_connectors.journal.segments import damaged, group_at, groups, opened, packed, segments
 from streamdp_connectors.protocol import SinkError
 
@@ -68,11 +68,7 @@ class Journal:
         """Begin a file for what comes next."""
         path = self.folder / f"journal-{self.records + 1:015d}.sdj"
         fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, FILE)
-        folder = os.open(self.folder, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
+        sync_folder(self.folder)
         if self._fd >= 0:
             os.close(self._fd)
         self._fd, self._size, self._cut = fd, 0, False

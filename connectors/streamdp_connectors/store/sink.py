@@ -7,7 +7,6 @@ a snapshot makes the same answers again: those that the store holds already are 
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
 import sqlite3
 import uuid
@@ -21,6 +20,7 @@ from streamdp.errors import Exit
 from streamdp.records import KEPT, POSITION, AnswerRows, Answers, Event
 from streamdp.records.answer_rows import answer_rows
 from streamdp.records.columns import Columns
+from streamdp.safe_files import lock
 from streamdp_connectors.protocol import FullError, SinkError
 from streamdp_connectors.store.carrier import Carrier
 from streamdp_connectors.store.schema import check, open_store
@@ -146,7 +146,7 @@ class StoreSink:
     def _locked(self) -> int:
         """The file, locked. It stays open: SQLite's own locks would end with it."""
         try:
-            lock = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600)
+            fd = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600)
         except OSError as error:
             missing = isinstance(error, FileNotFoundError)
             why = (
@@ -155,17 +155,13 @@ class StoreSink:
                 else error.strerror
             )
             raise SinkError(f"cannot create {self.path}: {why}", Exit.CANNOT_CREATE) from None
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            os.close(lock)
+        if not lock(fd):
+            os.close(fd)
             raise SinkError(
                 f"{self.path}: another streamdp process writes to it; stop that one, or name another file",
                 Exit.CANNOT_CREATE,
-            ) from None
-        except OSError:  # some file systems have no locks
-            pass
-        return lock
+            )
+        return fd
 
     def _go_on(self, left: StoreLeft | None) -> None:
         """Find out how far the store is ahead of the snapshot. Raises SinkError where it is behind."""
