@@ -372,6 +372,18 @@ def test_an_engine_without_records_has_no_stories() -> None:
     assert not engine.stories(closed=True)
 
 
+def test_a_story_whose_first_records_have_no_time_has_no_beginning() -> None:
+    engine = Engine(with_events=True)
+    day = 1.76e9
+    found = engine.advance([Record(value="storm hits coast", time=t) for t in (None, day, day + 60)])
+    assert [(s.began, s.first_seq, s.last_time) for s in engine.stories()] == [(None, 0, day + 60)]
+    assert [cluster.first_time for cluster in engine.clusters()] == [None]
+    assert [event.first_time for event in found.events if event.event == "born"] == [None]
+    numbered = Engine()
+    numbered.advance([Record(value="storm hits coast", time=t) for t in (0.0, 60.0)])
+    assert [(s.began, s.last) for s in numbered.stories()] == [("0", "60")]
+
+
 def test_words_of_clusters_and_events_are_phrases_as_often_as_their_rarest_pair() -> None:
     engine = Engine(with_events=True)
     texts = ["四川地震死亡", "四川地震: 捐款", "四川地震后: 重建", "女排夺冠"]

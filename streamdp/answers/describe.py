@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import msgspec
 import numpy as np
 
+from streamdp.answers.listing import is_date
 from streamdp.beam.data.pool import CLOSED
 from streamdp.beam.data.state import Output
 from streamdp.beam.search import BeamSearch
@@ -96,9 +97,12 @@ LATELY = 1000
 """Records that are called recent."""
 
 
-def known_time(value: float) -> float | None:
-    """A time; None for the NaN that arrays have where there is none."""
-    return None if math.isnan(value) else float(value)
+def known_time(value: float, last: float) -> float | None:
+    """A time of a cluster, whose ``last`` is another; None where there is none.
+
+    Arrays have NaN then, and 0 for what came before the first time; no stream of dates goes back to 1970.
+    """
+    return None if math.isnan(value) or (value == 0.0 and is_date(last)) else float(value)
 
 
 def events_of(
@@ -132,8 +136,8 @@ def events_of(
                 other=moved[0][0] if moved else None,
                 size=int(row["size"]),
                 moved=moved or None,
-                first_time=known_time(row["first"]) if time is not None else None,
-                last_time=known_time(row["last"]) if time is not None else None,
+                first_time=known_time(row["first"], row["last"]) if time is not None else None,
+                last_time=known_time(row["last"], row["last"]) if time is not None else None,
                 words=top,
                 mean=mean,
             )
@@ -182,8 +186,8 @@ def summarise(
             ClusterSummary(
                 cluster=int(labels[row["lineage"]]),
                 size=int(row["size"]),
-                first_time=known_time(row["first_time"]),
-                last_time=known_time(row["last_time"]),
+                first_time=known_time(row["first_time"], row["last_time"]),
+                last_time=known_time(row["last_time"], row["last_time"]),
                 first_seq=int(founders[row["lineage"]]),
                 last_seq=int(row["last"]),
                 weight=float(pool.weight[slot]) * scale,

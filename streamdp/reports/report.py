@@ -87,10 +87,12 @@ def report(source: StorySource, found: Stories, shown: Stories, title: str, sinc
         Where "now" begins if that was asked for, in seconds: pictures begin as long before.
     """
     dated = found.clock.dated
-    begun = [float(s.first_seq) if not dated or s.began_time is None else s.began_time for s in shown]
-    begin = max(
-        min(begun, default=0.0), -np.inf if since is None else found.clock.time - 2 * found.clock.stretch
+    begun = (s.began_time if dated else float(s.first_seq) for s in shown)
+    first, two = (
+        min((place for place in begun if place is not None), default=-np.inf),
+        2 * found.clock.stretch,
     )
+    begin = max(first, -np.inf if since is None and first > -np.inf else found.clock.time - two)
     told = [_Told.of(source, story, begin, found) for story in shown]
     repeated = _repeated(told)
     articles = "".join(_article(each, repeated, begin, found, since) for each in told)
