@@ -13,7 +13,7 @@ from rich.text import Text
 
 from streamdp.answers.listing import printable
 from streamdp.cli.options import DiffOptions
-from streamdp.cli.stories import console
+from streamdp.cli.stories import console, table_of
 from streamdp.reports import diff as diffs
 from streamdp.reports.diff import Change, Diff
 from streamdp.reports.marks import Mark, add_mark, moment_of, since_of
@@ -87,12 +87,8 @@ def _title(found: Diff) -> str:
 
 
 def _table(found: Diff, changes: Iterable[Change]) -> Table:
-    table = Table(title=_title(found), title_justify="left")
-    table.add_column("change")
-    table.add_column("label", justify="right")
-    table.add_column("what", ratio=1)
-    for name in ("before", "after", "surprise"):
-        table.add_column(name, justify="right")
+    columns = "change", "label", "what", "before", "after", "surprise"
+    table = table_of(_title(found), *columns, wide="what", left=("change",))
     for change in changes:
         table.add_row(
             change.kind,
@@ -126,10 +122,9 @@ def _said(change: Change, found: Diff) -> Iterable[str]:
 
 def agreement_table(title: str, rows: dict[str, Agreement]) -> Table:
     """Agreements side by side, but for the V-measure, which is the NMI."""
-    table = Table(title=title, title_justify="left")
-    measures = ("NMI", "ARI", "homogeneity", "completeness")
-    for name in ("labels", *measures, "K found", "K > 3", "K true", "records"):
-        table.add_column(name, justify="left" if name == "labels" else "right")
+    measures = "NMI", "ARI", "homogeneity", "completeness"
+    columns = "labels", *measures, "K found", "K > 3", "K true", "records"
+    table = table_of(title, *columns, left=("labels",))
     for name, a in rows.items():
         values, counts = (a.nmi, a.ari, a.homogeneity, a.completeness), (a.found, a.larger, a.true, a.n)
         table.add_row(name, *(f"{v:.4f}" for v in values), *(f"{n:,}" for n in counts))

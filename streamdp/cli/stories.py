@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -78,6 +78,16 @@ def stories(path: str, options: StoriesOptions, classes: Classes) -> None:
 def console(width: int = 140) -> Console:
     """Where tables are printed: as wide as the terminal, else wide enough for titles."""
     return Console(width=None if sys.stdout.isatty() else width)
+
+
+def table_of(title: str, *columns: str, wide: str = "", left: Collection[str] = ()) -> Table:
+    """A table for a terminal, numbers at the right; a column that is ``wide`` takes what room is left."""
+    table = Table(title=title, title_justify="left")
+    for name in columns:
+        table.add_column(
+            name, justify="left" if name in (wide, *left) else "right", ratio=1 if name == wide else None
+        )
+    return table
 
 
 # ---------------------------------------------------------------- which
@@ -184,19 +194,12 @@ def _state_lines(source: StateStories) -> Iterable[str]:
 
 def story_table(title: str, stories: Stories, *, samples: bool = False) -> Table:
     """A table for a terminal; ``samples`` adds a few records of each story."""
-    table = Table(title=title, title_justify="left")
     united = any(isinstance(story, CoarseStory) for story in stories)
-    noun = "theme" if united else stories.noun
-    table.add_column("label" if stories.kind == "lines" else noun, justify="right")
-    table.add_column(HEADS.get(stories.kind or "", "title"), ratio=1)
-    table.add_column("records", justify="right")
-    table.add_column("now", justify="right")
-    table.add_column("trend")
-    table.add_column("began")
-    table.add_column("last")
+    first = "label" if stories.kind == "lines" else "theme" if united else stories.noun
     last = stories.nouns if united else "theme" if any(s.theme is not None for s in stories) else None
-    if last is not None:
-        table.add_column(last, justify="right")
+    wide, times = HEADS.get(stories.kind or "", "title"), ("trend", "began", "last")
+    columns = first, wide, "records", "now", *times, *([] if last is None else [last])
+    table = table_of(title, *columns, wide=wide, left=times)
     for story in stories:
         said, more = [story.title], len(story.labels) if united else story.theme
         if not story.template and story.keywords:
@@ -301,10 +304,9 @@ def _print_records(
     rows = [_record_row(of[label].label, of[label].title, record) for label, record in known]
     items = (row | {"keep": record.keep} for row, (_, record) in zip(rows, known, strict=True))
     if not _write(_record_row(0, "", StoryRecord(seq=0)), items, rows, options):
-        table = Table(title=f"{len(rows):,} records of {shown.counted(len(shown))}", title_justify="left")
-        for name in ("story", "record", "id", "time", "probability"):
-            table.add_column(name, justify="left" if name in ("id", "time") else "right")
-        table.add_column("text", ratio=1)
+        title = f"{len(rows):,} records of {shown.counted(len(shown))}"
+        columns = "story", "record", "id", "time", "probability", "text"
+        table = table_of(title, *columns, wide="text", left=("id", "time"))
         for row in rows:
             row |= {"text": f"{row['text']} ({row['keep']})".strip() if row["keep"] else row["text"]}
             texts = [

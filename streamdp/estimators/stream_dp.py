@@ -466,7 +466,7 @@ class StreamDP(OneThreadAtATime, Clusterer, but=HOT):
         type(self).__init__(self, **state["parameters"])
         self._undecided = [tuple(each) for each in state["undecided"]]
         self._events.extend(msgspec.convert(state["told"], list[Event]))
-        self._above.looked, numbers = state.get("themes", (0, ()))
+        self._above.looked, numbers = state["themes"]
         self._above.numbers = dict(numbers)
         self._kind = state["kind"]
         if state["words"] is not None:

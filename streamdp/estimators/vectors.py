@@ -247,9 +247,7 @@ class Vectors:
     ) -> Vectors:
         """The inverse of :meth:`dump`."""
         self = cls(make, blueprint, events)
-        if stored["engine"] is None:  # of before, while there were less than ten records
-            for x, t in stored["early"]:
-                self.learn(x, t)
+        if stored["engine"] is None:
             return self
         self._early = [tuple(each) for each in stored["early"]]
         self._labels, self._time, self.names = stored["labels"], stored["time"], stored["names"]

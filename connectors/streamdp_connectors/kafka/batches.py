@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import functools
+import gzip
 import io
-import zlib
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -63,15 +63,9 @@ def unpack(codec: int, packed: bytes, limit: int = LIMIT) -> bytes:
 
 
 def _gzip(packed: bytes, limit: int) -> Iterator[bytes]:
-    while packed:
-        member = zlib.decompressobj(wbits=31)
-        while not member.eof:
-            piece = member.decompress(packed, _PIECE)
-            packed = member.unconsumed_tail
-            if not piece and not packed and not member.eof:
-                raise UnreadableError("it ends too early")
+    with gzip.GzipFile(fileobj=io.BytesIO(packed)) as file:
+        while piece := file.read(_PIECE):
             yield piece
-        packed = member.unused_data
 
 
 def _snappy(packed: bytes, limit: int) -> Iterator[bytes]:
