@@ -9,6 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
+from streamdp import Engine
 from streamdp.lines.base import Bounds, Terms
 from streamdp.lines.facts import facts_of, state_of
 from streamdp.lines.state import USED
@@ -60,12 +61,30 @@ def many_users(count: int, seed: int) -> list[str]:
     ]
 
 
+def deeds(seed: int) -> list[str]:
+    """Lines with a name and a verb, first ones, and states: what was done is no value."""
+    r = random.Random(seed)
+    names = ["anna", "bert", "cora", "dora", "emma", "fred", "gerda", "hugo", "ida", "jon"]
+    did = ["created", "deleted", "sent", "found", "renames", "viewing"]
+    return [
+        r.choice(
+            [
+                f"user {r.choice(names)} {r.choice(did)} order {r.randrange(99)}",
+                f"{r.choice(['open', 'close', 'drain', 'flush'])} queue of {r.choice(names)}",
+                f"link {r.choice(names)} is {r.choice(['up', 'down', 'online'])}",
+                f"hello {r.choice(names)}",
+            ]
+        )
+        for _ in range(250)
+    ]
+
+
 def made_one_late(seed: int) -> list[str]:
     """Lines of two templates with many values in their holes, and of others that make them one."""
     r = random.Random(seed)
-    verbs = [r.choice(("locked", "freed")) for _ in range(100)]
-    verbs += ["took", "gave", "kept", "lent", "sold", "held"] * 3
-    return [f"process {verb} all of file {r.choice('abcdefghij') * r.randrange(2, 6)}" for verb in verbs]
+    names = [r.choice(("sandra", "otto")) for _ in range(100)]
+    names += ["anna", "bert", "cora", "dora", "emma", "hugo"] * 3
+    return [f"holder {name} owns all file {r.choice('abcdefghij') * r.randrange(2, 6)}" for name in names]
 
 
 def loads(seed: int) -> list[str]:
@@ -148,7 +167,15 @@ def labels(stream: LineStream, texts: list[str], step: int) -> list[int]:
 
 @pytest.mark.parametrize(
     "texts",
-    [lines(1500)[0], noise(600, 1), noise(300, 2) + lines(300, 3)[0], unequal(1), unequal(2), enclosed(3)],
+    [
+        lines(1500)[0],
+        noise(600, 1),
+        noise(300, 2) + lines(300, 3)[0],
+        unequal(1),
+        unequal(2),
+        enclosed(3),
+        deeds(3),
+    ],
 )
 def test_kernels_and_plain_python_agree(texts: list[str]) -> None:
     oracle, stream = Stream(), LineStream(Terms())
@@ -212,6 +239,19 @@ def test_kernels_and_plain_python_forget_the_same(most: int, seed: int) -> None:
     assert sorted(spelled(arrays, row) for row in used) == sorted({spelled(arrays, row) for row in used})
     known = {str(w).encode("latin-1") for w in {*base.words.counts, *values_known(oracle)}}
     assert known <= {spelled(arrays, row) for row in used}
+
+
+def test_what_was_done_is_no_value_and_who_has_done_it_is() -> None:
+    engine = Engine(likelihood="template")
+    for text in deeds(1):
+        engine.advance([text])
+    did = ["created", "deleted", "sent", "found", "renames", "viewing"]
+    assert {cluster.template for cluster in engine.clusters()} == {
+        *(f"user <word> {each} order <num>" for each in did),
+        *(f"{each} queue of <word>" for each in ("open", "close", "drain", "flush")),
+        *(f"link <word> is {each}" for each in ("up", "down", "online")),
+        "hello <word>",
+    }
 
 
 def test_templates_that_become_one_have_forgotten_what_each_has() -> None:

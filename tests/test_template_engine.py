@@ -222,7 +222,7 @@ def test_settings_of_logs_are_refused_elsewhere(given: dict[str, Any]) -> None:
 
 
 def test_how_readily_a_word_is_a_hole_is_a_setting() -> None:
-    texts = [f"state is {name} now" for name in ("up", "down", "left", "right", "back", "lost")]
+    texts = [f"state is {name} now" for name in ("red", "blue", "green", "black", "white", "pink")]
     counts = [len(_engine(texts, rho).clusters()) for rho in (1e-60, 1e-3)]
     assert counts[0] > counts[1]
 

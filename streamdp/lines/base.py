@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from streamdp.kernels.jit import kernel
-from streamdp.lines.closed_places import SHUT
+from streamdp.lines.closed_places import SHUT, word_kinds
 from streamdp.lines.masks import FILLED, MASKED
 from streamdp.lines.scan import code_of
 from streamdp.lines.state import CLASSES, IDENTIFIER, NUMBER, WORD, Scratch, State, look_up, put
@@ -74,6 +74,7 @@ SIZES = (26, 26, 1, 1, 2, 1, 2, 24, 128)
 """How many characters each category has once digits are folded."""
 
 LETTERS, DIGIT, CAPITALS = 0b100000011, 0b100, 0b10
+_D, _E, _G, _I, _N, _S = b"degins"
 QUOTE, APOSTROPHE, SLASH, COLON, EQUALS, ROUND, SQUARE, DOT = b"\"'/:=([."
 LONGER = 7 / 8
 """Probability that a spelling goes on."""
@@ -172,6 +173,18 @@ def is_first(state: State, line: np.ndarray, i: int) -> bool:
     while k < i and not lettered(state, line[k]):
         k += 1
     return k == i
+
+
+@kernel
+def is_verb(state: State, token: int) -> bool:
+    """Whether a token is a verb of English, by its ending or as a word, or a method, level or state."""
+    row = state.tokens[token]
+    end = row.start + row.length
+    if row.length > 4 and row.shown & ~LETTERS == 0:
+        a, b, c = state.text[end - 3], state.text[end - 2], state.text[end - 1]
+        if (b == _E and c == _D) or (a == _I and b == _N and c == _G) or (b != _S and c == _S):
+            return True
+    return word_kinds(state.text, row.start, end) != 0
 
 
 @kernel

@@ -20,7 +20,7 @@ from streamdp.lines.words import DELIMITER, DIGIT, KINDS, SPACE
 SHUT, ESCAPED = 0xC1, 0xC0
 """Bytes of no text: before a token that is closed; before a byte of it that would end it, upper bit set."""
 
-STATUS, METHOD, LEVEL, STATE = 1, 2, 4, 8
+STATUS, METHOD, LEVEL, STATE, VERB = 1, 2, 4, 8, 16
 CLASSES = {"status": STATUS, "method": METHOD, "level": LEVEL, "state": STATE}
 """What may be closed everywhere, by name."""
 
@@ -30,12 +30,34 @@ LEVELS = (
     *("ALERT", "EMERG", "FATAL", "PANIC"),
 )
 STATES = ("up", "down", "online", "offline", "enabled", "disabled", "active", "inactive")
+VERBS = (
+    *("began", "broke", "brought", "built", "came", "chose", "cut", "fell", "forgot", "found", "gave", "got"),
+    *("grew", "held", "hung", "kept", "knew", "left", "lost", "made", "meant", "met", "paid", "put", "ran"),
+    *(
+        "read",
+        "rose",
+        "said",
+        "sank",
+        "saw",
+        "sent",
+        "set",
+        "shut",
+        "slept",
+        "sold",
+        "spent",
+        "spoke",
+        "split",
+    ),
+    *("stood", "stuck", "taken", "threw", "told", "took", "understood", "went", "woke", "won", "wrote"),
+)
+"""What was done, by verbs of English that do not end in ``ed``."""
 
 _WORDS: dict[str, int] = {}
 for _kind, _words in (
     (METHOD, METHODS),
     (LEVEL, (*LEVELS, *map(str.lower, LEVELS))),
     (STATE, (*STATES, *map(str.upper, STATES), *map(str.title, STATES))),
+    (VERB, VERBS),
 ):
     for _word in _words:
         _WORDS[_word] = _WORDS.get(_word, 0) | _kind
@@ -128,7 +150,7 @@ def find_spans(
 
 
 @kernel
-def _word_kinds(data: np.ndarray, begin: int, end: int) -> int:
+def word_kinds(data: np.ndarray, begin: int, end: int) -> int:
     """Which classes have the word between two places."""
     if not 1 < end - begin <= _LONGEST:
         return 0
@@ -198,7 +220,7 @@ def _close_classes(classes: int, data: np.ndarray, spans: np.ndarray, n: int) ->
         begin, end = spans[i, BEGIN], spans[i, END]
         if begin >= end:
             continue
-        kinds = _word_kinds(data, begin, end)
+        kinds = word_kinds(data, begin, end)
         if asked == 0 and kinds & METHOD:
             asked = 1
         elif asked == 1 and _is_path(data, begin, end):

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from streamdp.kernels.jit import kernel
-from streamdp.lines.base import Terms, is_shut, is_value, let_go, lettered, wordy
+from streamdp.lines.base import Terms, is_shut, is_value, is_verb, let_go, lettered, wordy
 from streamdp.lines.scan import closed
 from streamdp.lines.search import find_near
 from streamdp.lines.slots import (
@@ -21,6 +21,9 @@ from streamdp.lines.slots import (
     sort_pairs,
 )
 from streamdp.lines.state import Scratch, State
+
+MANY = 10
+"""So many words are values where they stand, be they verbs or the first of a message."""
 
 CERTAIN = 1e6
 """Nats in favour of a merge where one template is the other with holes filled."""
@@ -71,30 +74,33 @@ def _worth(state: State, scratch: Scratch, group: np.ndarray, count: int, terms:
 
 
 @kernel
-def _two_words(state: State, group: np.ndarray, count: int, i: int) -> bool:
-    """Whether slot i of several templates has no third value, and neither is known as a value."""
-    one, two = state.slots[state.clusters[group[0]].slot + i].founder, -1
+def _told_apart(state: State, scratch: Scratch, group: np.ndarray, count: int, i: int) -> bool:
+    """Whether words in slot i of several templates are constants: two, of which none is known as a value.
+
+    Or fewer than MANY, most of them verbs or the first of their messages; half at most may be values.
+    """
+    n, total = 0, 0
     for g in range(count):
-        slot = state.clusters[group[g]].slot + i
-        value, token = state.slots[slot].first, state.slots[slot].founder
-        while True:
-            if state.slots[slot].distinct > 1:
-                token = state.values[value].token
-                value = state.values[value].next
-            if two < 0 and token != one:
-                two = token
-            if token not in (one, two):
-                return False
-            if state.slots[slot].distinct == 1 or value < 0:
-                break
-    return not (is_value(state, one) or is_value(state, two))
+        total += state.slots[state.clusters[group[g]].slot + i].distinct
+    if total >= count * MANY:
+        return False
+    for g in range(count):
+        n = gather(state, state.clusters[group[g]].slot + i, 1, scratch, n)
+    n = distinct_values(scratch, n)
+    verbs, held, values = 0, 0, 0
+    for k in range(n):
+        token = scratch.token[k]
+        verbs += 1 if is_verb(state, token) else 0
+        held += 1 if is_value(state, token) else 0
+        values += 1 if is_value(state, token) or not wordy(state, token) else 0
+    return (n == 2 and held == 0) or (n < MANY and 2 * values <= n and (i == 0 or 2 * verbs > n))
 
 
 @kernel
-def _allowed(state: State, group: np.ndarray, count: int) -> bool:
+def _allowed(state: State, scratch: Scratch, group: np.ndarray, count: int) -> bool:
     """Whether as one they keep a constant with a letter, and as many as holes of words.
 
-    Two words are two templates, unless one of them is known as a value.
+    Words that are told apart are of as many templates.
     """
     first, constants, holes = state.clusters[group[0]].slot, 0, 0
     for i in range(state.clusters[group[0]].length):
@@ -109,7 +115,7 @@ def _allowed(state: State, group: np.ndarray, count: int) -> bool:
         elif shut:
             return False
         elif word:
-            if _two_words(state, group, count, i):
+            if _told_apart(state, scratch, group, count, i):
                 return False
             holes += 1
     return constants >= max(1, holes)
@@ -146,7 +152,7 @@ def _try(state: State, scratch: Scratch, count: int, best: float, terms: Terms) 
     """By how much the group is better as one, where it may be and that is more than ``best``, else that."""
     group = scratch.group
     sort_pairs(group, scratch.rest, count)
-    if not _allowed(state, group, count):
+    if not _allowed(state, scratch, group, count):
         return best
     gain = _worth(state, scratch, group, count, terms)
     for g in range(count):

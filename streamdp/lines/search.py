@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from streamdp.kernels.jit import kernel
-from streamdp.lines.base import Terms, is_shut, is_value, length, lettered, own_terms, valued, wordy
+from streamdp.lines.base import Terms, is_shut, is_value, is_verb, length, lettered, own_terms, valued, wordy
 from streamdp.lines.slots import base_of, in_slot, is_constant, sort_pairs
 from streamdp.lines.state import Scratch, State, look_up
 
@@ -78,10 +78,19 @@ def find_near(state: State, scratch: Scratch, line: np.ndarray, n: int, words: i
 
 
 @kernel
+def _are_apart(state: State, a: int, b: int, i: int) -> bool:
+    """Whether words in place i are constants: none is known as a value, or one is not, of verbs or first."""
+    if not (is_value(state, a) or is_value(state, b)):
+        return True
+    words = (wordy(state, a) and not is_value(state, a)) or (wordy(state, b) and not is_value(state, b))
+    return words and (i == 0 or (is_verb(state, a) and is_verb(state, b)))
+
+
+@kernel
 def may_join(state: State, cluster: int, line: np.ndarray, n: int) -> bool:
     """Whether with a line a template still has a constant with a letter, and as many as holes of words.
 
-    Holes of values do not count. Two words are two templates, unless one of them is known as a value.
+    Holes of values do not count. Two words that are constants are two templates.
     """
     first, constants, holes = state.clusters[cluster].slot, 0, 0
     for i in range(n):
@@ -93,7 +102,7 @@ def may_join(state: State, cluster: int, line: np.ndarray, n: int) -> bool:
         elif valued(state, line, i, n):
             continue
         elif row.wordy or wordy(state, token) or wordy(state, row.founder):
-            if row.distinct == 1 and not (is_value(state, token) or is_value(state, row.founder)):
+            if row.distinct == 1 and _are_apart(state, token, row.founder, i):
                 return False
             holes += 1
     return constants >= max(1, holes)

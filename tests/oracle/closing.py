@@ -13,6 +13,11 @@ DELIMITERS = "=:,;()[]\"' \t\n\v\f\r"
 METHOD = "GET|HEAD|POST|PUT|DELETE|PATCH|OPTIONS|CONNECT|TRACE"
 LEVEL = "TRACE|DEBUG|INFO|NOTICE|WARN|WARNING|ERROR|SEVERE|CRIT|CRITICAL|ALERT|EMERG|FATAL|PANIC"
 STATE = "up|down|online|offline|enabled|disabled|active|inactive"
+VERB = (
+    "began|broke|brought|built|came|chose|cut|fell|forgot|found|gave|got|grew|held|hung|kept|knew|left|lost|made"
+    "|meant|met|paid|put|ran|read|rose|said|sank|saw|sent|set|shut|slept|sold|spent|spoke|split|stood|stuck|taken"
+    "|threw|told|took|understood|went|woke|won|wrote"
+)
 WORDS = {
     "method": METHOD,
     "level": f"{LEVEL}|{LEVEL.lower()}",

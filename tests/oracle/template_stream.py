@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from tests.oracle.closing import DELIMITERS, shut
 from tests.oracle.templates import (
@@ -19,6 +19,7 @@ from tests.oracle.templates import (
     Slot,
     class_of,
     is_first,
+    is_verb,
     kind_of,
     lettered,
     united,
@@ -271,8 +272,8 @@ def allowed(
 ) -> bool:
     """The restriction of the prior: constants with a letter, at least as many as there are holes of words.
 
-    Where a line joins, holes of values, by what it has, do not count. Two words are two templates,
-    unless one of them is known as a value, or they have been a hole before.
+    Where a line joins, holes of values, by what it has, do not count. Words that are told apart are of as
+    many templates, unless they have been a hole before.
     """
     constants = holes = 0
     for i, values in enumerate(map(set, slots)):
@@ -280,10 +281,21 @@ def allowed(
             return False
         constants += len(values) == 1 and all(map(lettered, values))
         if len(values) > 1 and any(map(wordy, values)) and not (line and valued(line, i, line)):
-            if len(values) == 2 and not any(map(base.holds, values)) and not any(holes_before[i : i + 1]):
+            if told_apart(values, base, i) and not any(holes_before[i : i + 1]):
                 return False
             holes += 1
     return constants >= max(1, holes)
+
+
+def told_apart(words: Collection[str], base: Base, place: int) -> bool:
+    """Whether the words of a place are constants: two, of which none is known as a value.
+
+    Or fewer than ten, most of them verbs or the first of a message, and half at most values.
+    """
+    values = sum(base.holds(word) or not wordy(word) for word in words)
+    acts = place == 0 or 2 * sum(map(is_verb, words)) > len(words)
+    two = len(words) == 2 and not any(map(base.holds, words))
+    return two or (acts and len(words) < 10 and 2 * values <= len(words))
 
 
 def same(a: Slot, b: Slot) -> bool:

@@ -14,7 +14,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 
-from tests.oracle.closing import DELIMITERS, OPEN, Closing, closed_tokens, shut
+from tests.oracle.closing import DELIMITERS, OPEN, VERB, Closing, closed_tokens, shut
+from tests.oracle.closing import WORDS as CLOSED
 
 GROUPS = (
     "abcdefghijklmnopqrstuvwxyz",
@@ -340,6 +341,13 @@ def wordy(token: str) -> bool:
     if not lettered(token) or class_of(token) & DIGIT or re.search(r"[/\\@]", token):
         return False
     return len(parts) == 1 or not 0 < len(parts[-1]) <= 3
+
+
+def is_verb(token: str) -> bool:
+    """Whether it is a verb by its ending or as a word, or a method, level or state."""
+    if len(token) > 4 and not class_of(token) & ~LETTERS and re.search("(ed|ing|[^s]s)$", token):
+        return True
+    return re.fullmatch("|".join([VERB, *CLOSED.values()]), token) is not None
 
 
 def is_first(line: Sequence[str], i: int) -> bool:
