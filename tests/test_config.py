@@ -20,11 +20,15 @@ from streamdp.settings.load import (
     checked,
     differences,
     gather,
-    load,
     model_settings,
     resumed,
 )
 from streamdp.settings.schema import Stem, setting_fields
+
+
+def load(flags: dict[str, Any], environ: dict[str, str], path: str | None) -> Settings:
+    """The settings that all places together say."""
+    return Settings(**gather((Settings,), flags, environ, path))
 
 
 @pytest.fixture(autouse=True)

@@ -16,11 +16,11 @@ from streamdp.lines.base import Terms
 from streamdp.lines.masks import FILLED, MASKED, Masks
 from streamdp.lines.stream import LineStream
 from streamdp.records import Answers
-from streamdp.settings.load import load
 from tests.commands import fail, succeed
 from tests.oracle.template_stream import Stream
 from tests.oracle.templates import Settings as Weights
 from tests.oracle.templates import masked, tokens_of
+from tests.test_config import load
 from tests.test_lines import labels, noise, now, templates_agree
 
 ATOMS = (

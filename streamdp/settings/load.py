@@ -37,11 +37,6 @@ LAYERED: tuple[type[msgspec.Struct], ...] = (Classes, Settings, Input, Outputs, 
 """Structs whose options come from the environment and the file too, where a command takes them."""
 
 
-def load(flags: dict[str, Any], environ: Mapping[str, str], path: str | None) -> Settings:
-    """Put the settings together: ``gather`` for the settings alone."""
-    return Settings(**gather((Settings,), flags, environ, path))
-
-
 def gather(
     kinds: Iterable[type[msgspec.Struct]],
     flags: Mapping[str, Any],
