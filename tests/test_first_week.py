@@ -6,6 +6,7 @@ import contextlib
 import csv
 import os
 import pty
+import re
 import signal
 import subprocess
 import time
@@ -265,6 +266,16 @@ def test_what_is_waited_for_is_said(folder: Path) -> None:
     assert process.stdin is not None
     process.stdin.close()
     assert process.wait(120) == 0
+    os.close(terminal)
+
+
+def test_progress_of_a_search(folder: Path) -> None:
+    process, terminal = on_a_terminal(folder, "fit", "in.jsonl", "--budget", "1h")
+    shown = b""
+    while not re.search(rb" of 1:00:00; log joint -[\d,.]+, \d+ clusters", shown):
+        shown += os.read(terminal, 1 << 16)
+    process.send_signal(signal.SIGINT)
+    assert process.wait(120) == 130
     os.close(terminal)
 
 

@@ -1,24 +1,21 @@
-"""What moves on a terminal: a line about a run, the bars of a search, and the progress of a compilation."""
+"""What moves on a terminal: a line about a run, the line of a search, and the progress of a compilation."""
 
 from __future__ import annotations
 
 import functools
 import sys
-import threading
-import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
+from typing import Self
 
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
-from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
-from rich.progress import Progress as Bar
 from rich.spinner import Spinner
 from rich.text import Text
 
 from streamdp.answers.listing import span
 from streamdp.kernels.compilation import announce, compiling, first_message, working_time
 from streamdp.offline.chain import Chain
-from streamdp.offline.plan import SAMPLERS, Plan
+from streamdp.offline.plan import Plan
 from streamdp.offline.schedule import Trace, mixing
 from streamdp.run.messages import say
 
@@ -58,7 +55,7 @@ class Display:
         self._spinner.update(text=Text(line, no_wrap=True, overflow="ellipsis"))
         return self._spinner if self._above is None else Group(self._above(), self._spinner)
 
-    def __enter__(self) -> Display:
+    def __enter__(self) -> Self:
         if sys.stderr is not None and sys.stderr.isatty():
             self._live.start()
         else:
@@ -75,70 +72,23 @@ def announce_compilation() -> None:
     announce(say)
 
 
-EVERY = 0.1
-"""Seconds between two updates of the bar."""
-
-
-class _Bars(Bar):
-    """Bars, replaced by the line of a compilation while there is one."""
-
-    def get_renderables(self) -> Iterable[RenderableType]:
-        line = compilation_line()
-        yield self.make_tasks_table(self.tasks) if line is None else Text(line)
-
-
-class Progress:
-    """Log joint, clusters, moves a second and time left, a bar for each chain."""
+class Progress(Display):
+    """The line of a search: how long it takes, and of each chain its log joint and number of clusters."""
 
     def __init__(self, plan: Plan) -> None:
-        self._plan = plan
-        self._lock = threading.Lock()
-        self._began = working_time()
-        self._reported = [0.0] * plan.chains
-        self._shown = sys.stderr.isatty() and plan.method in SAMPLERS
-        self._bar = _Bars(
-            TextColumn("chain {task.fields[number]}"),
-            BarColumn(),
-            TextColumn("log joint {task.fields[joint]}  K {task.fields[k]}  {task.fields[rate]} records/s"),
-            TimeRemainingColumn(),
-            console=Console(stderr=True),
-            disable=not self._shown,
-        )
+        self._plan, self._began = plan, working_time()
+        self._chains: dict[int, str] = {}
+        super().__init__(self._of_search)
 
-    def __enter__(self) -> Progress:
-        total = self._plan.seconds or self._plan.rounds
-        method, began = self._plan.method, self._began
-        self._quiet = None if self._shown else Display(lambda: f"{method}, {span(working_time() - began)}")
-        if self._quiet is not None:
-            self._quiet.__enter__()
-        self._tasks = [
-            self._bar.add_task("", total=total, number=c, joint="?", k="?", rate="?")
-            for c in range(self._plan.chains)
-        ]
-        self._bar.__enter__()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._bar.__exit__(None, None, None)
-        if self._quiet is not None:
-            self._quiet.__exit__(None, None, None)
+    def _of_search(self) -> str:
+        of = f" of {span(self._plan.seconds)}" if self._plan.seconds else ""
+        begun = f"{self._plan.method}, {span(working_time() - self._began)}{of}"
+        return "; ".join([begun, *self._chains.copy().values()])
 
     def __call__(self, number: int, chain: Chain, trace: Trace) -> None:
         """After every round."""
-        now = time.monotonic()
-        if not self._shown or now - self._reported[number] < EVERY:
-            return
-        with self._lock:
-            elapsed = working_time() - self._began
-            done = elapsed if self._plan.seconds else len(trace.seconds)
-            self._reported[number] = now
-            self._bar.update(
-                self._tasks[number],
-                completed=done,
-                joint=f"{chain.log_joint:,.1f}",
-                k=chain.clusters,
-                rate=f"{len(trace.seconds) * chain.size / max(trace.seconds[-1], 1e-9):,.0f}",
-            )
+        rounds = f"round {len(trace.seconds)} of {self._plan.rounds}, " if self._plan.rounds else ""
+        self._chains[number] = f"{rounds}log joint {chain.log_joint:,.1f}, {chain.clusters} clusters"
 
 
 def summarise_chains(traces: Sequence[Trace]) -> list[str]:
