@@ -79,6 +79,22 @@ def deeds(seed: int) -> list[str]:
     ]
 
 
+def exceptions(seed: int) -> list[str]:
+    """Lines that name exceptions with their frames, of a few places and of many, and addresses of people."""
+    r, frames = random.Random(seed), [f"shop/{each}.py#pay" for each in "abcdefghijklmn"]
+    kinds = ["ValueError", "java.io.IOException", "panic", "Error"]
+    return [
+        r.choice(
+            [
+                f"{r.choice(kinds)}@{r.choice(frames)}: bad {r.randrange(99)}",
+                f"order failed: {r.choice(kinds)}@{r.choice(frames)}: no stock of {r.choice(['a1', 'b2'])}",
+                f"mail to {r.choice(['anna', 'Bert', 'Error'])}.{r.choice('xyz')}@shop.example",
+            ]
+        )
+        for _ in range(300)
+    ]
+
+
 def made_one_late(seed: int) -> list[str]:
     """Lines of two templates with many values in their holes, and of others that make them one."""
     r = random.Random(seed)
@@ -252,6 +268,18 @@ def test_what_was_done_is_no_value_and_who_has_done_it_is() -> None:
         *(f"link <word> is {each}" for each in ("up", "down", "online")),
         "hello <word>",
     }
+
+
+def test_an_exception_is_told_apart_by_its_frame() -> None:
+    engine, given = Engine(likelihood="template"), exceptions(1)
+    for text in given:
+        engine.advance([text])
+    named = {text.split("@")[0].split()[-1] + "@" + text.split("@")[1].split(":")[0] for text in given}
+    shown = [str(cluster.template).split() for cluster in engine.clusters()]
+    assert {each for words in shown for word in words if "#" in (each := word.rstrip(":"))} == {
+        name for name in named if "#" in name
+    }
+    assert [" ".join(words) for words in shown if words[0] == "mail"] == ["mail to <id>"]
 
 
 def test_templates_that_become_one_have_forgotten_what_each_has() -> None:

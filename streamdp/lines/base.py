@@ -76,6 +76,10 @@ SIZES = (26, 26, 1, 1, 2, 1, 2, 24, 128)
 LETTERS, DIGIT, CAPITALS = 0b100000011, 0b100, 0b10
 _D, _E, _G, _I, _N, _S = b"degins"
 QUOTE, APOSTROPHE, SLASH, COLON, EQUALS, ROUND, SQUARE, DOT = b"\"'/:=([."
+AT = 64
+NAMED = np.array([list(end) for end in (b"Error", b"ption", b"wable", b"panic", b"rrupt", b"Fault")])
+"""What stands between an exception and its frame, and how the exception's name ends."""
+
 LONGER = 7 / 8
 """Probability that a spelling goes on."""
 
@@ -191,6 +195,23 @@ def is_verb(state: State, token: int) -> bool:
 def is_shut(state: State, token: int) -> bool:
     """Whether a token is of a closed place: never a value of a hole."""
     return bool(state.text[state.tokens[token].start] == SHUT)
+
+
+@kernel
+def is_fixed(state: State, token: int) -> bool:
+    """Whether a token is never a value of a hole: it is of a closed place, or an exception with its frame."""
+    row = state.tokens[token]
+    if is_shut(state, token):
+        return True
+    for at in range(row.start + NAMED.shape[1], row.start + row.length):
+        if state.text[at] == AT:
+            for name in range(NAMED.shape[0]):
+                k = 0
+                while k < NAMED.shape[1] and state.text[at - 1 - k] == NAMED[name, NAMED.shape[1] - 1 - k]:
+                    k += 1
+                if k == NAMED.shape[1]:
+                    return True
+    return False
 
 
 @kernel

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from streamdp.kernels.jit import kernel
-from streamdp.lines.base import Terms, is_shut, is_value, is_verb, let_go, lettered, wordy
+from streamdp.lines.base import Terms, is_fixed, is_value, is_verb, let_go, lettered, wordy
 from streamdp.lines.scan import closed
 from streamdp.lines.search import find_near
 from streamdp.lines.slots import (
@@ -108,7 +108,7 @@ def _allowed(state: State, scratch: Scratch, group: np.ndarray, count: int) -> b
         for g in range(count):
             slot = state.clusters[group[g]].slot + i
             constant = constant and same(state, first + i, slot)
-            shut = shut or is_shut(state, state.slots[slot].founder)
+            shut = shut or is_fixed(state, state.slots[slot].founder)
             word = word or state.slots[slot].wordy != 0 or wordy(state, state.slots[slot].founder)
         if constant:
             constants += 1 if lettered(state, state.slots[first + i].founder) else 0

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from streamdp.kernels.jit import kernel
-from streamdp.lines.base import DIGIT, EQUALS, LETTERS, begins, is_shut, is_value, lettered, wordy
+from streamdp.lines.base import DIGIT, EQUALS, LETTERS, begins, is_fixed, is_value, lettered, wordy
 from streamdp.lines.enclosed import is_message
 from streamdp.lines.scan import closed
 from streamdp.lines.search import next_living, place_key
@@ -50,7 +50,7 @@ def one_label(state: State, a: int, b: int, lines: Lines) -> None:
 def _covered(state: State, a: int, b: int) -> bool:
     """Whether two slots are one constant, or one of them is a hole, or both are likely to be one."""
     x, y = state.slots[a].founder, state.slots[b].founder
-    if same(state, a, b) or is_shut(state, x) or is_shut(state, y):
+    if same(state, a, b) or is_fixed(state, x) or is_fixed(state, y):
         return same(state, a, b)
     return not (is_constant(state, a) and is_constant(state, b)) or (_varies(state, x) and _varies(state, y))
 
@@ -82,7 +82,7 @@ def _list_of(state: State, begin: int, stop: int, shown: int) -> int:
                 token = state.values[value].token
                 value = state.values[value].next
             of_token = state.tokens[token].shown
-            if is_shut(state, token):
+            if is_fixed(state, token):
                 return -1
             if of_token & (LETTERS | DIGIT):
                 if of_token & DIGIT == 0 or (shown != 0 and shown != of_token):
@@ -103,7 +103,7 @@ def _piece(state: State, begin: int, stop: int) -> int:
     for slot in range(begin, stop):
         if slot > begin and state.slots[slot].glued == 0:
             return 0
-        if is_shut(state, state.slots[slot].founder):
+        if is_fixed(state, state.slots[slot].founder):
             return 0
         if _lettered(state, slot):
             words += 1
@@ -203,7 +203,7 @@ def _is_value_of(state: State, slot: int, begin: int, stop: int, n: int) -> bool
     if is_message(state.text, name.start, name.start + name.length):
         return False
     for i in range(begin, stop):
-        if (i > begin and state.slots[slot + i].glued) or is_shut(state, state.slots[slot + i].founder):
+        if (i > begin and state.slots[slot + i].glued) or is_fixed(state, state.slots[slot + i].founder):
             return False
     sign = KINDS[state.text[state.tokens[state.slots[slot + stop].founder].start]] & DELIMITER != 0
     return sign or (

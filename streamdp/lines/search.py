@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from streamdp.kernels.jit import kernel
-from streamdp.lines.base import Terms, is_shut, is_value, is_verb, length, lettered, own_terms, valued, wordy
+from streamdp.lines.base import Terms, is_fixed, is_value, is_verb, length, lettered, own_terms, valued, wordy
 from streamdp.lines.slots import base_of, in_slot, is_constant, sort_pairs
 from streamdp.lines.state import Scratch, State, look_up
 
@@ -97,7 +97,7 @@ def may_join(state: State, cluster: int, line: np.ndarray, n: int) -> bool:
         row, token = state.slots[first + i], line[i]
         if row.distinct == 1 and row.founder == token:
             constants += 1 if lettered(state, token) else 0
-        elif is_shut(state, token) or is_shut(state, row.founder):
+        elif is_fixed(state, token) or is_fixed(state, row.founder):
             return False
         elif valued(state, line, i, n):
             continue

@@ -7,7 +7,7 @@ import math
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
 
-from tests.oracle.closing import DELIMITERS, shut
+from tests.oracle.closing import DELIMITERS
 from tests.oracle.templates import (
     DIGIT,
     LETTERS,
@@ -18,6 +18,7 @@ from tests.oracle.templates import (
     Settings,
     Slot,
     class_of,
+    fixed,
     is_first,
     is_verb,
     kind_of,
@@ -277,7 +278,7 @@ def allowed(
     """
     constants = holes = 0
     for i, values in enumerate(map(set, slots)):
-        if len(values) > 1 and any(map(shut, values)):
+        if len(values) > 1 and any(map(fixed, values)):
             return False
         constants += len(values) == 1 and all(map(lettered, values))
         if len(values) > 1 and any(map(wordy, values)) and not (line and valued(line, i, line)):
@@ -329,7 +330,7 @@ def related(a: Cluster, b: Cluster, base: Base) -> bool:
     a, b = sorted((a, b), key=lambda c: len(c.slots))
     head, tail, equal = apart(a.slots, b.slots, base)
     one, other = a.slots[head : len(a.slots) - tail], b.slots[head : len(b.slots) - tail]
-    closed = any(shut(w) for slot in one + other for w in slot.values)
+    closed = any(fixed(w) for slot in one + other for w in slot.values)
     classes = {class_of(w) for slot in one + other for w in slot.values if class_of(w) & (LETTERS | DIGIT)}
     own = {class_of(w) for slot in one for w in slot.values if class_of(w) & (LETTERS | DIGIT)}
     begins = own or other[0].founder not in ("(", "[")
@@ -344,7 +345,7 @@ def related(a: Cluster, b: Cluster, base: Base) -> bool:
 
 def covered(a: Slot, b: Slot, base: Base) -> bool:
     """Whether two slots are one constant, or one of them is a hole, or both are likely to be one."""
-    if same(a, b) or shut(a.founder) or shut(b.founder):
+    if same(a, b) or fixed(a.founder) or fixed(b.founder):
         return same(a, b)
     return not (a.constant and b.constant) or all(varies(slot.founder, base) for slot in (a, b))
 
@@ -361,7 +362,7 @@ def of_name(slots: list[Slot], begin: int, stop: int) -> bool:
     part, rest = slots[begin:stop], slots[stop:]
     if begin < 2 or not rest or slots[begin - 1].founder != "=" or MESSAGE.search(slots[begin - 2].founder):
         return False
-    if any(slot.glued for slot in part[1:]) or any(shut(slot.founder) for slot in part):
+    if any(slot.glued for slot in part[1:]) or any(fixed(slot.founder) for slot in part):
         return False
     return rest[0].founder in DELIMITERS or (
         len(rest) > 1 and not rest[0].glued and rest[1].founder.startswith("=")
@@ -401,7 +402,7 @@ def apart(a: list[Slot], b: list[Slot], base: Base, pieces: bool = False) -> tup
 
 def piece(slots: list[Slot]) -> int:
     """What slots are: 0 where a blank is between them or all are signs, else 1, or 2 without a word."""
-    if any(shut(slot.founder) for slot in slots):
+    if any(fixed(slot.founder) for slot in slots):
         return 0
     words = [slot for slot in slots if slot.constant and lettered(slot.founder)]
     others = [slot for slot in slots if not slot.constant or kind_of(class_of(slot.founder)) == "number"]

@@ -350,6 +350,11 @@ def is_verb(token: str) -> bool:
     return re.fullmatch("|".join([VERB, *CLOSED.values()]), token) is not None
 
 
+def fixed(token: str) -> bool:
+    """Whether it is never a value of a hole: closed, or an exception with its frame."""
+    return shut(token) or re.search("(?:Error|ption|wable|panic|rrupt|Fault)@", token) is not None
+
+
 def is_first(line: Sequence[str], i: int) -> bool:
     """Whether token i is the first with a letter, or of a text in quotes behind an equals sign."""
     return tuple(line[max(i - 2, 0) : i]) == ("=", '"') or not any(map(lettered, line[:i]))
