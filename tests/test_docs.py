@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 import re
 import shutil
@@ -125,6 +126,16 @@ def test_the_tables_of_formats_are_those_of_the_types() -> None:
 def test_the_page_tells_every_kind_of_events() -> None:
     kinds = re.findall(r"^\| ((?:`\w+`(?:, )?)+) \|", EVENTS[EVENTS.index("| `event` | `cluster`") :], re.M)
     assert sorted(re.findall(r"\w+", " ".join(kinds))) == sorted(["event", *KINDS])
+
+
+def test_the_recording_is_of_the_first_commands_and_fetches_nothing() -> None:
+    program = loaded(ROOT / "docs" / "recording.py")
+    picture = html.unescape(program.PICTURE.read_text("utf-8")).replace("\xa0", " ")
+    said = program.commands()
+    assert said[0] == "streamdp demo"
+    assert said[-1].endswith("--report report.html")
+    assert [command for command in said if f">{command}<" not in picture] == []
+    assert re.findall(r"https?://(?!www\.w3\.org/2000/svg)", picture) == []
 
 
 def test_pages_that_files_name_are_there() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 import re
 import shutil
@@ -132,6 +133,21 @@ def test_a_release_from_nothing(tmp_path: Path) -> None:
     subprocess.run(["sha256sum", "--check", "SHA256SUMS"], cwd=tmp_path / "dist", check=True)
     (wheel,) = (tmp_path / "dist").glob("*.whl")
     same_answers(RELEASE.environment_of(tmp_path / "installed", wheel), tmp_path)
+
+
+@pytest.mark.slow
+def test_the_demo_runs_without_an_environment(tmp_path: Path) -> None:
+    """As the README says; packages come from the network."""
+    said = "uvx --from . streamdp demo"
+    assert f"`{said}`" in (ROOT / "README.md").read_text("utf-8")
+    uvx, *more = said.split()
+    command = [Path(sys.executable).with_name(uvx), "--python", sys.executable, *more, "--records", "300"]
+    own = environment(cache_dir=os.environ.get("STREAMDP_CACHE_DIR", str(tmp_path))) | {
+        "UV_CACHE_DIR": str(tmp_path / "uv")
+    }
+    done = subprocess.run(command, cwd=ROOT, env=own, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "300 records of" in done.stdout
 
 
 def same_answers(python: Path, folder: Path) -> None:

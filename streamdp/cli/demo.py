@@ -33,7 +33,7 @@ NEXT = """to go on, with a table of texts or a log of your own as FILE:
   streamdp check FILE                                                        how it would be read
   streamdp consume FILE --output answers.jsonl --state st --store stories.db
   streamdp stories stories.db --growing                                      what grows now
-  streamdp stories stories.db --report report.html                            a page to send to others
+  streamdp stories stories.db --report report.html                           a page to send to others
   streamdp demo --page                                                       this stream, in a browser"""
 """What may be tried after the demo."""
 
