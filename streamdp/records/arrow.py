@@ -43,12 +43,12 @@ class Answer(Protocol):
         """Its kept fields."""
 
 
-def answer_row(answer: Answer) -> dict[str, Any]:
+def answer_row(answer: Answer, place: Iterable[str] = ()) -> dict[str, Any]:
     """The columns of an answer: its fields, its position, its kept fields.
 
-    A kept field of the name of another column is ``kept_NAME``.
+    ``place`` are keys that a position may have. A kept field of the name of another column is ``kept_NAME``.
     """
-    row = {name: _set(getattr(answer, name)) for name in ANSWERS} | answer.position
+    row = {name: _set(getattr(answer, name)) for name in ANSWERS} | dict.fromkeys(place) | answer.position
     row |= {name: value for name in _FURTHER if (value := _set(getattr(answer, name))) is not None}
     kept = answer.keep if isinstance(answer.keep, dict) else {}
     return row | {f"kept_{name}" if name in row else name: value for name, value in kept.items()}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import msgspec
@@ -12,18 +12,12 @@ import msgspec
 from streamdp.errors import ConfigError, Exit
 from streamdp.records import PARAMS, TEMPLATE, WHOLE, Assignment, Lines
 from streamdp.records.answer_rows import all_rows
+from streamdp.records.arrow import ANSWERS, answer_row
 from streamdp.records.cells import harmless
 from streamdp.settings import Settings
 from streamdp.settings.io_options import Outputs
 
 CONFIDENT = ("confidence", "confidence_labels")
-
-COLUMNS = tuple(
-    name
-    for name in Assignment.__struct_fields__
-    if name not in ("position", "keep", "template", "params", *CONFIDENT)
-)
-"""Columns of every table, before those of position, kept fields, templates and confidence."""
 
 _json = msgspec.json.Encoder()
 
@@ -71,9 +65,9 @@ class CsvLines:
     """
 
     def __init__(self, place: Sequence[str], keep: Sequence[str]) -> None:
-        self._place, self._keep = tuple(place), tuple(keep)
-        own = (*COLUMNS, *self._place)
-        self.header = csv_of([[*own, *(f"kept_{name}" if name in own else name for name in self._keep)]])
+        self._place, own = tuple(place), (*ANSWERS, *place)
+        self._columns = [*own, *(f"kept_{name}" if name in own else name for name in keep)]
+        self.header = csv_of([self._columns])
         self.beginnings: tuple[bytes, ...] = (self.header[:4], *(b"%d" % digit for digit in range(10)))
 
     def encode(self, lines: Lines) -> bytes:
@@ -82,19 +76,11 @@ class CsvLines:
 
     def cells(self, line: Assignment) -> Iterable[Any]:
         """The cells of one assignment."""
-        for name in COLUMNS:
-            yield _cell(getattr(line, name))
-        for name in self._place:
-            yield _cell(line.position.get(name))
-        kept: Mapping[str, Any] = line.keep if isinstance(line.keep, dict) else {}
-        own = {name: getattr(line, name) for name in ("template", "params", *CONFIDENT)}
-        for name in self._keep:
-            yield _cell(kept.get(name, own.get(name)))
+        row = answer_row(line, self._place)
+        return [_cell(row.get(name)) for name in self._columns]
 
 
 def _cell(value: Any) -> Any:
-    if value is msgspec.UNSET:
-        return None
     if value is None or (isinstance(value, int | float) and not isinstance(value, bool)):
         return value
     text = value if isinstance(value, str) else _json.encode(value).decode()
