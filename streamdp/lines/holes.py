@@ -88,6 +88,13 @@ class Past(msgspec.Struct, frozen=True, kw_only=True):
     bins: dict[int, list[Bins]]
     around: dict[int, Around]
 
+    def levels(self, label: int) -> dict[str, int]:
+        """How many lines of a template had each level, of those looked at; "" are all others."""
+        for hole, bins in zip(self.holes.get(label, ()), self.bins.get(label, ()), strict=False):
+            if hole.place == LEVEL:
+                return dict(zip(bins.names, bins.counts.sum(axis=1).astype(int).tolist(), strict=True))
+        return {}
+
 
 def past_of(
     state: State, history: History, templates: Mapping[int, Sequence[str]], masks: Sequence[str]

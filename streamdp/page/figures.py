@@ -9,7 +9,6 @@ import numpy as np
 
 from streamdp.engine import Engine
 from streamdp.kernels.compilation import compiling
-from streamdp.lines.values import LEVEL
 
 
 def of_kind(chosen: Sequence[str], engine: Engine) -> list[str]:
@@ -40,15 +39,10 @@ def counted(engine: Engine) -> dict[str, Any]:
 
 def levels_of(engine: Engine) -> dict[int, str]:
     """The level of most lines of each template, where lines have levels."""
-    past, found = engine.past(), dict[int, str]()
-    if past is None:
-        return found
-    for label, holes in past.holes.items():
-        for hole, bins in zip(holes, past.bins.get(label, ()), strict=False):
-            if hole.place == LEVEL:
-                totals = bins.counts.sum(axis=1)
-                found[label] = bins.names[int(totals.argmax())]
-    return {label: name for label, name in found.items() if name}
+    past = engine.past()
+    levels = {} if past is None else {label: past.levels(label) for label in past.holes}
+    most = {label: max(own, key=lambda name: own[name]) for label, own in levels.items() if own}
+    return {label: name for label, name in most.items() if name}
 
 
 def waits(status: Mapping[str, Any]) -> str:

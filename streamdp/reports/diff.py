@@ -414,16 +414,8 @@ def change_of(
         line=around.line if around else (story.samples[0] if story.samples else ""),
         line_before=around.before if around else "",
         line_after=around.after if around else "",
-        levels=_levels(past, key),
+        levels={name: lines for name, lines in past.levels(key).items() if name},
     )
-
-
-def _levels(past: Past, label: int) -> dict[str, int]:
-    """How many lines each level had, of those looked at."""
-    for hole, bins in zip(past.holes.get(label, ()), past.bins.get(label, ()), strict=False):
-        if hole.place == LEVEL:
-            return {name: int(row.sum()) for name, row in zip(bins.names, bins.counts, strict=True) if name}
-    return {}
 
 
 def _of_hole(
