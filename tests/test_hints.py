@@ -41,6 +41,21 @@ def test_hints(data: bytes, part: str) -> None:
     assert part in hint(refused(data, settings), settings, "jsonl", ())
 
 
+def test_what_is_inside_other_objects_is_brought_up(tmp_path: Path) -> None:
+    (tmp_path / "in.jsonl").write_text('{"data": {"body": "a storm"}, "n": 1}\n')
+    said = call(tmp_path, "check", "in.jsonl").stdout.decode()
+    assert "hint: its fields are 'data', 'n': jq -c '.data + .' brings up what 'data' holds\n" in said
+
+
+def test_a_time_that_is_not_known_is_none(tmp_path: Path) -> None:
+    times = ["2026-03-01", "NA", "2026-03-02", "NULL", "n/a", "", "-", "2026-03-03"]
+    (tmp_path / "in.csv").write_text("When,Headline\n" + "".join(f"{t},storm on the coast\n" for t in times))
+    done = call(tmp_path, "consume", "in.csv")
+    assert b"times from 'When'" in done.stderr
+    assert b"refused" not in done.stderr
+    assert done.stdout.count(b'"revision":0') == len(times)
+
+
 def test_objects_of_opentelemetry_have_a_format_of_their_own() -> None:
     settings, data = Settings(), b'{"resourceLogs": []}'
     assert "--format otlp" in hint(refused(data, settings), settings, "jsonl", ())

@@ -145,6 +145,10 @@ def number(value: Any, name: str) -> float:
     return result
 
 
+EMPTY = frozenset(("", "-", "NA", "N/A", "n/a", "NULL", "null", "None", "NaT"))
+"""What tables have for a time that is not known."""
+
+
 def number_cell(cell: str, name: str, comma: bool = False) -> float:
     """Return the number written in a CSV cell; refuses ``null_value`` (an empty cell) and as ``number``."""
     if not cell or cell.isspace():
@@ -213,7 +217,7 @@ def time_cell(
     form: str | None = None,
     least: float = 0.0,
 ) -> float | None:
-    """Return the time written in a CSV cell, in words or as a number from ``least`` on; blank is None."""
+    """Return the time written in a CSV cell, in words or as a number from ``least`` on; ``EMPTY`` is None."""
     if not cell or cell.isspace():
         return None
     if "%" not in (form or ""):
@@ -226,7 +230,7 @@ def time_cell(
             seconds = plain_float(cell)
             if least <= abs(seconds) < math.inf:
                 return in_seconds(seconds, unit)
-    return _seconds_in_words(cell, name, zone, form)
+    return None if cell.strip() in EMPTY else _seconds_in_words(cell, name, zone, form)
 
 
 def is_time(value: Any, *, numbers: bool, form: str | None = None) -> bool:

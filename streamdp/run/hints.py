@@ -130,7 +130,8 @@ def _of_fields(data: bytes, settings: Settings) -> str:
         lengths = {name: len(value) for name, value in written.items() if value.startswith(begin)}
         if lengths:
             return f"{fields}: try {flag} {shlex.quote(_likeliest(wanted, lengths))}"
-    return fields
+    inner = next((name for name, value in written.items() if value.startswith(b"{")), None)
+    return fields if inner is None else f"{fields}: jq -c '.{inner} + .' brings up what {inner!r} holds"
 
 
 def _of_columns(

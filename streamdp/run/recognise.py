@@ -19,7 +19,7 @@ from streamdp_connectors.protocol import SourceError
 
 from streamdp.decode.columns import DELIMITERS, TRUTH, parse_row
 from streamdp.decode.dates import AmbiguousError
-from streamdp.decode.fields import RefusedError, is_time
+from streamdp.decode.fields import EMPTY, RefusedError, is_time
 from streamdp.decode.log import LogLines
 from streamdp.decode.objects import plain_fields
 from streamdp.decode.roles import has_commas, id_column, is_number, text_column, time_column, vector_column
@@ -192,7 +192,9 @@ def _named(settings: Settings, file: str) -> Settings:
     columns: dict[str, list[Any]] = {}
     for record in _records(file, written, SAMPLE):
         for name, value in record.items():
-            columns.setdefault(name, []).extend([] if value is None or value == "" else [value])
+            columns.setdefault(name, []).extend(
+                [] if value is None or (isinstance(value, str) and value in EMPTY) else [value]
+            )
     roles = _Roles(settings, file, written, columns)
     if columns and written != "jsonl":
         likely = text_column(roles.columns)
