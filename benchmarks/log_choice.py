@@ -11,7 +11,6 @@ from streamdp.lines.base import Terms
 
 GRID: dict[str, tuple[float, ...]] = {
     "rho_word": (1e-17, 1e-15, 1e-13, 1e-11, 1e-9, 1e-7),
-    "rho_first": (1e-20, 1e-30, 1e-40),
     "rho": (1e-3, 1e-2, 0.03, 0.1, 0.3),
     "copies": (0.2, 0.5, 0.8),
     "mutation": (0.01, 0.05, 0.2),

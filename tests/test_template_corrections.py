@@ -64,7 +64,7 @@ def plain_labels(texts: list[str], given: Given, **bounds: int) -> list[int]:
     return found
 
 
-@pytest.mark.parametrize("bounds", [{}, {"most": 60}, {"templates": 36}])
+@pytest.mark.parametrize("bounds", [{}, {"most": 60}, {"templates": 26}])
 def test_corrected_templates_are_those_of_plain_python(bounds: dict[str, int]) -> None:
     names = {"most": "max_lines", "templates": "max_clusters"}
     chosen = Settings(likelihood="template", retain=50, **{names[k]: n for k, n in bounds.items()})

@@ -9,6 +9,7 @@ import numpy as np
 
 from streamdp.kernels.jit import kernel
 from streamdp.lines.closed_places import SHUT, word_kinds
+from streamdp.lines.enclosed import is_message
 from streamdp.lines.masks import FILLED, MASKED
 from streamdp.lines.scan import code_of
 from streamdp.lines.state import CLASSES, IDENTIFIER, NUMBER, WORD, Scratch, State, look_up, put
@@ -53,7 +54,6 @@ class Terms(NamedTuple):
     elsewhere: float = 0.3
     rho: float = 0.1
     rho_word: float = 1e-11
-    rho_first: float = 1e-30
     placed: float = 0.9
     masks: int = 0
 
@@ -170,11 +170,18 @@ def wordy(state: State, token: int) -> bool:
 
 @kernel
 def is_first(state: State, line: np.ndarray, i: int) -> bool:
-    """Whether token i of a line is the first with a letter, or of a message in quotes."""
-    if i > 1 and begins(state, line[i - 1], QUOTE) and begins(state, line[i - 2], EQUALS):
-        return True
+    """Whether token i of a line (-1: a hole) is the first with a letter, or of a message in quotes."""
+    if (
+        i > 2
+        and begins(state, line[i - 1], QUOTE)
+        and begins(state, line[i - 2], EQUALS)
+        and line[i - 3] >= 0
+    ):
+        name = state.tokens[line[i - 3]]
+        if is_message(state.text, name.start, name.start + name.length):
+            return True
     k = 0
-    while k < i and not lettered(state, line[k]):
+    while k < i and line[k] >= 0 and not lettered(state, line[k]):
         k += 1
     return k == i
 
@@ -329,8 +336,6 @@ def own_terms(state: State, scratch: Scratch, i: int, n: int, terms: Terms) -> t
     token, assigned = scratch.line[i], valued(state, scratch.line, i, n)
     kind, held = KIND_OF[state.tokens[token].shown], scratch.held[i] * scratch.classed[i]
     own, varies = (1.0 - terms.rho) * constant(state, token, terms), terms.rho * held
-    if not assigned and wordy(state, token) and is_first(state, scratch.line, i):
-        return own + (terms.rho - terms.rho_first) * held, terms.rho_first * held
     if kind == WORD and not assigned and not is_value(state, token):
         own, varies = own + (terms.rho - terms.rho_word) * held, terms.rho_word * held
     if kind != NUMBER and (assigned or (kind == IDENTIFIER and not wordy(state, token))):

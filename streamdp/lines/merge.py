@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from streamdp.kernels.jit import kernel
-from streamdp.lines.base import Terms, is_fixed, is_value, is_verb, let_go, lettered, wordy
+from streamdp.lines.base import Terms, is_first, is_fixed, is_value, is_verb, let_go, lettered, wordy
 from streamdp.lines.scan import closed
 from streamdp.lines.search import find_near
 from streamdp.lines.slots import (
@@ -93,7 +93,9 @@ def _told_apart(state: State, scratch: Scratch, group: np.ndarray, count: int, i
         verbs += 1 if is_verb(state, token) else 0
         held += 1 if is_value(state, token) else 0
         values += 1 if is_value(state, token) or not wordy(state, token) else 0
-    return (n == 2 and held == 0) or (n < MANY and 2 * values <= n and (i == 0 or 2 * verbs > n))
+    return (n == 2 and held == 0) or (
+        n < MANY and 2 * values <= n and (2 * verbs > n or is_first(state, scratch.line, i))
+    )
 
 
 @kernel

@@ -7,7 +7,18 @@ import math
 import numpy as np
 
 from streamdp.kernels.jit import kernel
-from streamdp.lines.base import Terms, is_fixed, is_value, is_verb, length, lettered, own_terms, valued, wordy
+from streamdp.lines.base import (
+    Terms,
+    is_first,
+    is_fixed,
+    is_value,
+    is_verb,
+    length,
+    lettered,
+    own_terms,
+    valued,
+    wordy,
+)
 from streamdp.lines.slots import base_of, in_slot, is_constant, sort_pairs
 from streamdp.lines.state import Scratch, State, look_up
 
@@ -78,12 +89,12 @@ def find_near(state: State, scratch: Scratch, line: np.ndarray, n: int, words: i
 
 
 @kernel
-def _are_apart(state: State, a: int, b: int, i: int) -> bool:
-    """Whether words in place i are constants: none is known as a value, or one is not, of verbs or first."""
+def _are_apart(state: State, a: int, b: int, first: bool) -> bool:
+    """Whether words are constants where they stand: no values, or one is none, of verbs or where first."""
     if not (is_value(state, a) or is_value(state, b)):
         return True
     words = (wordy(state, a) and not is_value(state, a)) or (wordy(state, b) and not is_value(state, b))
-    return words and (i == 0 or (is_verb(state, a) and is_verb(state, b)))
+    return words and (first or (is_verb(state, a) and is_verb(state, b)))
 
 
 @kernel
@@ -102,7 +113,7 @@ def may_join(state: State, cluster: int, line: np.ndarray, n: int) -> bool:
         elif valued(state, line, i, n):
             continue
         elif row.wordy or wordy(state, token) or wordy(state, row.founder):
-            if row.distinct == 1 and _are_apart(state, token, row.founder, i):
+            if row.distinct == 1 and _are_apart(state, token, row.founder, is_first(state, line, i)):
                 return False
             holes += 1
     return constants >= max(1, holes)

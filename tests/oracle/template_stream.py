@@ -173,7 +173,7 @@ class Stream:
         A copy is of any template of this length; those that are not near could not matter and are left out.
         """
         s, base = self.settings, self.base
-        terms = [base.terms(w, valued(line, i, line), is_first(line, i)) for i, w in enumerate(line)]
+        terms = [base.terms(w, valued(line, i, line)) for i, w in enumerate(line)]
         own = [sum(each) for each in terms]
         alike = sum(len(c.slots) == len(line) for c in self.clusters.values())
         ways = [math.log(1 - s.copies if alike else 1.0) + sum(map(math.log, own))]
@@ -192,7 +192,8 @@ class Stream:
         """Merge a template that has changed with others as long as that is better."""
         while True:
             groups: dict[tuple[int, ...], list[Cluster]] = defaultdict(list)
-            shown = tuple(slot.founder if slot.constant else "" for slot in cluster.slots)
+            beside = [slot.founder if slot.constant else None for slot in cluster.slots]
+            shown = tuple(founder or "" for founder in beside)
             words = sum(wordy(w) for w in shown if w)
             words += sum(not s.constant and any(map(wordy, s.values)) for s in cluster.slots)
             for other in self.near(shown, words):
@@ -203,7 +204,7 @@ class Stream:
             best: tuple[float, list[Cluster], Cluster] | None = None
             for group in tries:
                 whole = united(group, self.base)
-                if not allowed([slot.values for slot in whole.slots], self.base):
+                if not allowed([slot.values for slot in whole.slots], self.base, beside):
                     continue
                 gain = self.gain(group, whole)
                 if len(group) == 2 and subsumed(*group):
@@ -265,16 +266,20 @@ def telling(value: str) -> int:
 def may_join(cluster: Cluster, line: Line, base: Base) -> bool:
     """Whether a line may be one of a template."""
     values = [slot.values.keys() | {w} for slot, w in zip(cluster.slots, line, strict=True)]
-    return allowed(values, base, [not slot.constant for slot in cluster.slots], line)
+    return allowed(values, base, line, [not slot.constant for slot in cluster.slots], line)
 
 
 def allowed(
-    slots: Sequence[Iterable[str]], base: Base, holes_before: Sequence[bool] = (), line: Line | None = None
+    slots: Sequence[Iterable[str]],
+    base: Base,
+    beside: Sequence[str | None],
+    holes_before: Sequence[bool] = (),
+    line: Line | None = None,
 ) -> bool:
     """The restriction of the prior: constants with a letter, at least as many as there are holes of words.
 
     Where a line joins, holes of values, by what it has, do not count. Words that are told apart are of as
-    many templates, unless they have been a hole before.
+    many templates, unless they have been a hole before. ``beside`` is what stands before each.
     """
     constants = holes = 0
     for i, values in enumerate(map(set, slots)):
@@ -282,19 +287,19 @@ def allowed(
             return False
         constants += len(values) == 1 and all(map(lettered, values))
         if len(values) > 1 and any(map(wordy, values)) and not (line and valued(line, i, line)):
-            if told_apart(values, base, i) and not any(holes_before[i : i + 1]):
+            if told_apart(values, base, first=is_first(beside, i)) and not any(holes_before[i : i + 1]):
                 return False
             holes += 1
     return constants >= max(1, holes)
 
 
-def told_apart(words: Collection[str], base: Base, place: int) -> bool:
+def told_apart(words: Collection[str], base: Base, *, first: bool) -> bool:
     """Whether the words of a place are constants: two, of which none is known as a value.
 
     Or fewer than ten, most of them verbs or the first of a message, and half at most values.
     """
     values = sum(base.holds(word) or not wordy(word) for word in words)
-    acts = place == 0 or 2 * sum(map(is_verb, words)) > len(words)
+    acts = first or 2 * sum(map(is_verb, words)) > len(words)
     two = len(words) == 2 and not any(map(base.holds, words))
     return two or (acts and len(words) < 10 and 2 * values <= len(words))
 

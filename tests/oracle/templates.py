@@ -85,8 +85,8 @@ class Settings:
     ``copies`` is the share of new templates that are copies of one that is there, ``mutation`` that of their
     slots which are not copied; ``elsewhere`` that of values of holes that are tokens known from other places;
     ``rho`` is the share of tokens of new lines that are values of holes, ``rho_word`` what of it is left to
-    words that are no values by sight, ``rho_first`` to what is first, ``placed`` the share of places of
-    values, paths and identifiers with digits that are holes. Values of a hole have a strength and a discount.
+    words that are no values by sight, ``placed`` the share of places of values, paths and identifiers with
+    digits that are holes. Values of a hole have a strength and a discount.
     """
 
     concentration: float = 1.0
@@ -101,7 +101,6 @@ class Settings:
     elsewhere: float = 0.3
     rho: float = 0.1
     rho_word: float = 1e-11
-    rho_first: float = 1e-30
     placed: float = 0.9
     masks: int = 0
     """How many names of masks there are."""
@@ -355,9 +354,12 @@ def fixed(token: str) -> bool:
     return shut(token) or re.search("(?:Error|ption|wable|panic|rrupt|Fault)@", token) is not None
 
 
-def is_first(line: Sequence[str], i: int) -> bool:
-    """Whether token i is the first with a letter, or of a text in quotes behind an equals sign."""
-    return tuple(line[max(i - 2, 0) : i]) == ("=", '"') or not any(map(lettered, line[:i]))
+def is_first(line: Sequence[str | None], i: int) -> bool:
+    """Whether token i of a line, None for a hole, is the first with a letter, or of a message in quotes."""
+    name = line[i - 3] if i > 2 and tuple(line[i - 2 : i]) == ("=", '"') else None
+    if name is not None and MESSAGE.search(name):
+        return True
+    return not any(token is None or lettered(token) for token in line[:i])
 
 
 def valued(line: Sequence[str | None], i: int, founders: Sequence[str]) -> bool:
@@ -455,13 +457,11 @@ class Base:
         base = (1 - s.elsewhere) * spelled + s.elsewhere * elsewhere
         return self._smooth(self.held.get(shown), token, base)
 
-    def terms(self, token: str, value: bool = False, first: bool = False) -> tuple[float, float]:
+    def terms(self, token: str, value: bool = False) -> tuple[float, float]:
         """Probability that a token of a new line is a constant and this; and that it is a hole's value."""
         shown, s = class_of(token), self.settings
         held, kind = self.hole(token) * self.hole_class(shown), kind_of(shown)
         constant, hole = (1 - s.rho) * self.constant(token), s.rho * held
-        if first and not value and wordy(token):
-            return constant + (s.rho - s.rho_first) * held, s.rho_first * held
         if kind == "word" and not value and not self.holds(token):
             constant, hole = constant + (s.rho - s.rho_word) * held, s.rho_word * held
         if kind != "number" and (value or (kind == "identifier" and not wordy(token))):
