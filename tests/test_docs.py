@@ -128,6 +128,16 @@ def test_the_page_tells_every_kind_of_events() -> None:
     assert sorted(re.findall(r"\w+", " ".join(kinds))) == sorted(["event", *KINDS])
 
 
+AMERICAN = r"\w*(?:behavior|favor|neighbor|color|normaliz|recogniz|organiz|summariz|analyz|labeled)\w*|center"
+"""Names of other programs aside, English is spelt as in Britain."""
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_pages_are_spelt_alike(page: str) -> None:
+    prose = re.sub(r"```.*?```|`[^`]*`|\([^)\s]*\)", "", (ROOT / page).read_text("utf-8"), flags=re.DOTALL)
+    assert re.findall(rf"\b(?:{AMERICAN})\b", prose, re.IGNORECASE) == []
+
+
 def test_the_recording_is_of_the_first_commands_and_fetches_nothing() -> None:
     program = loaded(ROOT / "docs" / "recording.py")
     picture = html.unescape(program.PICTURE.read_text("utf-8")).replace("\xa0", " ")

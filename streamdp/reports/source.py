@@ -115,7 +115,8 @@ def is_state(path: str | Path) -> bool:
     """Whether this is a folder of snapshots or one of them. Raises StoriesError where nothing is there."""
     if str(path).startswith(("http://", "https://")):
         raise StoriesError(
-            f"{path} is an address: name a state, a store or answers (a program may ask {path}/v1/stories)",
+            f"{path} is an address: name the --state or --store of that service; over HTTP, curl "
+            f"{str(path).rstrip('/')}/v1/stories says the same, and streamdp mcp answers agents",
             Exit.USAGE,
         )
     if Path(path).is_dir():
