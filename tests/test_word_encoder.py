@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import settings as limits
 from hypothesis import strategies as st
 
+from streamdp.encode import word_encoder
 from streamdp.encode.bags import LONG
 from streamdp.encode.batch import Batch
 from streamdp.encode.stop_words import LANGUAGES, stop_words
@@ -324,6 +325,16 @@ def test_evicted_words_are_unknown_and_their_ids_used_again() -> None:
     assert vocabulary.evicted > 5000
     assert len(vocabulary.words) <= 2000
     assert set(vocabulary.pieces) <= set(vocabulary.ids)
+
+
+def test_the_pieces_that_are_known_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(word_encoder, "PIECES_HELD", 20)
+    encoder = WordEncoder(Tokenizer(), Vocabulary(1000))
+    for n in range(100):
+        assert read(encoder, [f"storm{'!' * n} storm {'?' * n}coast"]) == [[(1, 1), (0, 2)]]
+        assert len(encoder.vocabulary.pieces) <= 23
+    assert read(encoder, [f"coast {'!' * 100}storm"]) == [[(1, 1), (0, 1)]]
+    assert max(map(len, encoder.vocabulary.pieces)) <= 64
 
 
 def test_a_very_long_text_is_refused_before_its_words_are_learned() -> None:

@@ -127,7 +127,7 @@ def test_no_text_takes_quadratic_time(text: str) -> None:
 def test_what_is_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     held = words._Pieces()
     monkeypatch.setattr(words, "_PIECES", held)
-    monkeypatch.setattr(words, "_PIECES_HELD", 3)
+    monkeypatch.setattr(words, "PIECES_HELD", 3)
     text = "one, two, three, four, one, " + "long" * 100 + ","
     assert tokens_of(text) == tokens_of(text) == [*["one", "two", "three", "four", "one"], "long" * 100]
     assert set(held) <= {"one,", "two,", "three,", "four,"}

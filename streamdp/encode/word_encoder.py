@@ -17,7 +17,9 @@ from streamdp.encode.order import refuse
 from streamdp.encode.stop_words import LANGUAGES, mark
 from streamdp.encode.text import Tokenizer, TooManyTokens
 from streamdp.encode.vocabulary import BagEncoder, Vocabulary, is_nameless
+from streamdp.encode.words import LONGEST_HELD, PIECES_HELD
 from streamdp.kernels.jit import Bound
+from streamdp.kernels.rows import longer
 from streamdp.records import Record, Reject, holds_categories
 from streamdp.records.columns import Columns
 
@@ -99,9 +101,11 @@ class WordEncoder(BagEncoder):
         tokens, known, pieces = self.tokenizer.tokens, self.vocabulary.ids, self.vocabulary.pieces
         found = [known[word] if word in known else self._new(word) for word in tokens(text)]
         if self.tokenizer.ngrams == 1:
+            if len(pieces) >= PIECES_HELD:
+                pieces.clear()
             for piece in set(text.split()).difference(pieces):
                 words = tokens(piece)
-                if len(words) < 2 and all(word in known for word in words):
+                if len(piece) <= LONGEST_HELD and len(words) < 2 and all(word in known for word in words):
                     pieces[piece] = known[words[0]] if words else -1
         return found
 
@@ -131,9 +135,9 @@ class WordEncoder(BagEncoder):
         """Have room for so many ids in what is known of words."""
         held = self.stops
         if ids > len(held.marks):
-            marks, roots = np.zeros(2 * ids + 62, np.int32), unrelated(len(held.roots), 2 * ids + 62)
-            marks[: len(held.marks)], roots[:, :, : len(held.marks)] = held.marks, held.roots
-            self.stops = held._replace(marks=marks, roots=roots)
+            roots = unrelated(len(held.roots), 2 * ids + 62)
+            roots[:, :, : len(held.marks)] = held.roots
+            self.stops = held._replace(marks=longer(held.marks, 2 * ids + 62), roots=roots)
 
     def _begin_languages(self, seen: np.ndarray) -> bool:
         """Begin with languages that texts turned out to be in, if any, and with ``seen`` as it was."""

@@ -163,8 +163,8 @@ def _stray_joiners() -> re.Pattern[str]:
     return re.compile(rf"{_JOINER}(?:(?<![{PICTURES}{_TAGS}].)|(?![{PICTURES}]))")
 
 
-_PIECES_HELD = 1 << 16
-_LONGEST_HELD = 64  # characters; longer pieces seldom come again
+PIECES_HELD = 1 << 16
+LONGEST_HELD = 64  # characters; longer pieces seldom come again
 
 _LINK = r"(?:https?://|www\.)"
 _RUN_ON = r"\.(?<=[a-z]\.)(?=[A-Z])"  # the end of a sentence without a space after it
@@ -245,8 +245,8 @@ class _Pieces(dict[str, list[str]]):
 
     def __missing__(self, piece: str) -> list[str]:
         words = _cut_piece(piece)
-        if len(piece) <= _LONGEST_HELD:
-            if len(self) >= _PIECES_HELD:
+        if len(piece) <= LONGEST_HELD:
+            if len(self) >= PIECES_HELD:
                 self.clear()
             self[piece] = words
         return words
