@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from streamdp.kernels.checks import PerDimension, positive_per_dimension
+from streamdp.kernels.checks import PerDimension
 from streamdp.kernels.jit import kernel
 from streamdp.likelihoods.rows import Row, dot
 from streamdp.likelihoods.vectors import VectorFamily, add, log_marginal, merge, predictive, remove, settle
@@ -52,14 +52,10 @@ class BetaBernoulli(VectorFamily):
     b: PerDimension = 1.0
 
     row = ROW
+    _kind = BetaBernoulliTerms
+    _by_dimension = ("a", "b")
     settings = {}  # noqa: RUF012
     needs_moments = False
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        for name in ("a", "b"):
-            value = positive_per_dimension(name, getattr(self, name), self.dimension)
-            object.__setattr__(self, name, value)
 
     @classmethod
     def read(cls, values: np.ndarray) -> np.ndarray:
@@ -67,10 +63,6 @@ class BetaBernoulli(VectorFamily):
         if not ((values == 0.0) | (values == 1.0)).all():
             raise ValueError(f"a record is {values.shape[1]} numbers, each 0 or 1")
         return values
-
-    def terms(self) -> BetaBernoulliTerms:
-        """What the kernels read."""
-        return BetaBernoulliTerms(self._full(self.a), self._full(self.b))
 
     def upper_bounds(self, rows: np.ndarray) -> np.ndarray:
         """Each feature beside all records before that agree in it, and no others."""

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from streamdp.kernels.checks import PerDimension, positive_per_dimension
+from streamdp.kernels.checks import PerDimension
 from streamdp.kernels.jit import kernel
 from streamdp.likelihoods.base import Moments
 from streamdp.likelihoods.rows import Row, add_exactly
@@ -65,14 +65,10 @@ class GammaPoisson(VectorFamily):
     rate: PerDimension = 1.0
 
     row = ROW
+    _kind = GammaPoissonTerms
+    _by_dimension = ("shape", "rate")
     settings = {"shape": "shape"}  # noqa: RUF012
     drawn = ("shape",)
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        for name in ("shape", "rate"):
-            value = positive_per_dimension(name, getattr(self, name), self.dimension)
-            object.__setattr__(self, name, value)
 
     @classmethod
     def automatic(cls, given: Mapping[str, Any], moments: Moments) -> Self:
@@ -86,10 +82,6 @@ class GammaPoisson(VectorFamily):
         if not (np.isfinite(values) & (values >= 0.0) & (values == np.floor(values))).all():
             raise ValueError(f"a record is {values.shape[1]} whole numbers of at least 0")
         return values
-
-    def terms(self) -> GammaPoissonTerms:
-        """What the kernels read."""
-        return GammaPoissonTerms(self._full(self.shape), self._full(self.rate))
 
     def upper_bounds(self, rows: np.ndarray) -> np.ndarray:
         """x log x - x - log x!, at the rate x."""

@@ -60,6 +60,7 @@ class Gaussian(NormalFamily):
     mean_variance: float = 1.0
 
     row = ROW
+    _kind = GaussianTerms
     settings = {"variance": "variance", "mean_variance": "mean_variance", "forget": "forget"}  # noqa: RUF012
     drawn = ("variance", "mean_variance")
     learned = ("variance",)
@@ -100,12 +101,6 @@ class Gaussian(NormalFamily):
     def loosened(self, share: float) -> Self:
         """The variance of the means is larger."""
         return replace(self, mean_variance=self.mean_variance / share)
-
-    def terms(self) -> GaussianTerms:
-        """What the kernels read."""
-        return GaussianTerms(
-            float(self.variance), float(self.mean_variance), float(self.forget), self._full(self.mean)
-        )
 
     def upper_bounds(self, rows: np.ndarray) -> np.ndarray:
         """The peak with variance s2 + v, v that of the mean of a cluster of all records before."""

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from streamdp.kernels.checks import PerDimension, positive, positive_per_dimension
+from streamdp.kernels.checks import PerDimension, positive
 from streamdp.kernels.jit import kernel
 from streamdp.likelihoods.base import NOTHING, RECORDS, STRENGTHS, WITHIN, Moments, variances
 from streamdp.likelihoods.rows import Row
@@ -70,6 +70,8 @@ class NormalInverseGamma(NormalFamily):
     power: float = 1.0
 
     row = ROW
+    _kind = NormalInverseGammaTerms
+    _by_dimension = ("scale",)
     settings = {"kappa": "kappa", "shape": "shape", "scale": "scale", "forget": "forget"}  # noqa: RUF012
     drawn = ("kappa", "shape")
     learned = ("shape", "scale")
@@ -79,8 +81,6 @@ class NormalInverseGamma(NormalFamily):
         positive("kappa", self.kappa)
         positive("shape", self.shape)
         positive("power", self.power)
-        scale = positive_per_dimension("scale", self.scale, self.dimension)
-        object.__setattr__(self, "scale", scale)
 
     @classmethod
     def automatic(cls, given: Mapping[str, Any], moments: Moments) -> Self:
@@ -112,11 +112,6 @@ class NormalInverseGamma(NormalFamily):
             return ()
         half = [0.5 * r for r in STRENGTHS]
         return [replace(self, shape=1.0 + h, scale=tuple((h * scale).tolist())) for h in half]
-
-    def terms(self) -> NormalInverseGammaTerms:
-        """What the kernels read."""
-        scalars = float(self.kappa), float(self.shape), float(self.forget), float(self.power)
-        return NormalInverseGammaTerms(*scalars, self._full(self.mean), self._full(self.scale))
 
     def upper_bounds(self, rows: np.ndarray) -> np.ndarray:
         """The peak of Student's t with a_n and kappa_n of all records before; and b, since b_n >= b."""

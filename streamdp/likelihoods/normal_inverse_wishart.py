@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Self, TypeAlias
 
 import numpy as np
 
-from streamdp.kernels.checks import PerDimension, positive
+from streamdp.kernels.checks import PerDimension, positive, positive_per_dimension
 from streamdp.kernels.jit import kernel
 from streamdp.likelihoods.base import NOTHING, RECORDS, STRENGTHS, WITHIN, Moments
 from streamdp.likelihoods.rows import Row, solve, update_factor
@@ -45,9 +45,6 @@ ROW = Row(
 COUNT, DOWNDATES, LOG_DETERMINANT, CONSTANT, POWER, WEIGHT, MEAN = ROW
 """``downdates`` are records that left since the factor was computed, that of Psi_n, by rows as the scatter
 is; constant, power, weight and location are of the predictive."""
-
-DEFAULTS = {"kappa": WITHIN, "forget": 0.99}
-"""Where nothing else is wished."""
 
 LEAST = 0.1
 """The least share of the determinant that a downdate may leave without losing digits."""
@@ -121,12 +118,12 @@ class NormalInverseWishart(NormalFamily):
     @classmethod
     def automatic(cls, given: Mapping[str, Any], moments: Moments) -> Self:
         """The covariance that neighbours suggest, as if of 20 records; of one, where ``scale`` is given."""
-        dimension, found = len(moments.mean), dict(given)
+        dimension, found = len(moments.mean), {"kappa": WITHIN, "forget": 0.99, **given}
         if "scale" not in given:
             scale = moments.within if moments.within.ndim == 2 else np.diag(moments.within)
             found["scale"] = tuple(map(tuple, (RECORDS * scale).tolist()))
             found["degrees"] = dimension + 1.0 + RECORDS
-        return cls(dimension=dimension, mean=tuple(moments.mean.tolist()), **{**DEFAULTS, **found})
+        return cls(dimension=dimension, mean=tuple(moments.mean.tolist()), **found)
 
     def _checked_scale(self) -> Matrix:
         size, value = self.dimension, self.scale
@@ -137,9 +134,7 @@ class NormalInverseWishart(NormalFamily):
         if values.shape not in ((), (size,), (size, size)):
             raise ValueError(f"scale must be one number, {size} of them or {size} rows, not {value!r}")
         if values.ndim < 2:
-            if not (np.isfinite(values) & (values > 0.0)).all():
-                raise ValueError(f"scale must be positive and finite, not {value!r}")
-            return float(values) if values.ndim == 0 else tuple(values.tolist())
+            return positive_per_dimension("scale", values, size)
         if not np.isfinite(values).all() or np.abs(values - values.T).max() > 1e-9 * np.abs(values).max():
             raise ValueError(f"scale must be symmetric and finite, not {value!r}")
         try:

@@ -17,7 +17,7 @@ from typing import Any, ClassVar, NamedTuple, Self, cast
 
 import numpy as np
 
-from streamdp.kernels.checks import PerDimension, per_dimension, whole
+from streamdp.kernels.checks import PerDimension, per_dimension, positive_per_dimension, whole
 from streamdp.kernels.jit import entry, generic, kernel
 from streamdp.kernels.sound import UnsoundError, require
 from streamdp.likelihoods.base import NOTHING, Likelihood, Moments, pooled
@@ -221,6 +221,12 @@ class VectorFamily(Likelihood):
     row: ClassVar[Row]
     """How the statistics of a cluster are laid out."""
 
+    _kind: ClassVar[Any]
+    """The class of the terms, where they are parameters of the family under the same names."""
+
+    _by_dimension: ClassVar[tuple[str, ...]] = ()
+    """Parameters that are positive: one number, or one for each dimension."""
+
     dtype: ClassVar[type] = np.float64
     """In which precision offline passes keep records."""
 
@@ -241,6 +247,15 @@ class VectorFamily(Likelihood):
 
     def __post_init__(self) -> None:
         whole("dimension", self.dimension)
+        for name in self._by_dimension:
+            value = positive_per_dimension(name, getattr(self, name), self.dimension)
+            object.__setattr__(self, name, value)
+
+    def terms(self) -> Any:
+        """What the kernels read."""
+        values = ((name, getattr(self, name)) for name in self._kind._fields)
+        each = (*self._by_dimension, "mean")
+        return self._kind(*(self._full(value) if name in each else float(value) for name, value in values))
 
     @classmethod
     def automatic(cls, given: Mapping[str, Any], moments: Moments) -> Self:

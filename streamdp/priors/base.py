@@ -16,7 +16,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
-from streamdp.kernels.checks import whole_or_none
+from streamdp.kernels.checks import positive, whole_or_none
 from streamdp.kernels.jit import generic
 
 LIMITS = {"retire_after": "retire_after", "max_clusters": "max_clusters"}
@@ -76,6 +76,9 @@ class Prior(ABC):
     """Parameters that samplers draw anew."""
 
     concentration: float
+
+    def __post_init__(self) -> None:
+        positive("concentration", self.concentration)
 
     @property
     def most_clusters(self) -> int | None:
@@ -150,6 +153,7 @@ class Retiring(SizedPrior):
     max_clusters: int | None = None
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         whole_or_none("retire_after", self.retire_after)
         whole_or_none("max_clusters", self.max_clusters)
 

@@ -6,7 +6,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from streamdp.kernels.checks import positive
 from streamdp.priors.base import LIMITS, Retiring, cluster_sizes
 from streamdp.priors.pitman_yor import PitmanYorTerms
 
@@ -41,10 +40,6 @@ class CRP(Retiring):
     ewens = True
     all_or_none = True
     settings = {"concentration": "concentration", **LIMITS}  # noqa: RUF012
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        positive("concentration", self.concentration)
 
     def log_probability(self, labels: Sequence[int], times: Sequence[float] | None = None) -> float:
         """concentration^K prod_k (n_k - 1)! / concentration^(N), in nats (Pitman 2002, section 3.1)."""

@@ -14,7 +14,6 @@ from typing import Any, Literal, NamedTuple, Self, get_args
 
 import numpy as np
 
-from streamdp.kernels.checks import positive
 from streamdp.priors.base import Prior, found_weight
 from streamdp.priors.decays import Decay, Exponential
 
@@ -107,7 +106,7 @@ class DistanceDependent(Prior):
         return cls(concentration, decay, unit=given["distance"], close_below=given["close_below"])
 
     def __post_init__(self) -> None:
-        positive("concentration", self.concentration)
+        super().__post_init__()
         if not isinstance(self.decay, Decay):
             raise ValueError(f"decay must be a Decay, such as Window or Exponential, not {self.decay!r}")
         if self.unit not in get_args(Unit):

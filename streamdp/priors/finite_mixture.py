@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
 
-from streamdp.kernels.checks import positive, whole
+from streamdp.kernels.checks import whole
 from streamdp.priors.base import SizedPrior, cluster_sizes, found_weight, join_weight
 
 
@@ -47,8 +47,8 @@ class FiniteMixture(SizedPrior):
     settings = {"components": "components", "concentration": "concentration"}  # noqa: RUF012
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         whole("components", self.components)
-        positive("concentration", self.concentration)
 
     @classmethod
     def automatic(cls, given: Mapping[str, Any], sparse: bool) -> Self:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from streamdp.kernels.checks import discount_in_range, positive
+from streamdp.kernels.checks import discount_in_range
 from streamdp.priors.base import LIMITS, Retiring, cluster_sizes, found_weight, join_weight
 
 
@@ -53,7 +53,6 @@ class PitmanYor(Retiring):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        positive("concentration", self.concentration)
         discount_in_range("discount", self.discount)
 
     def log_probability(self, labels: Sequence[int], times: Sequence[float] | None = None) -> float:

@@ -14,7 +14,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from streamdp.kernels.checks import positive
 from streamdp.priors.base import LIMITS, Retiring, found_weight, join_weight
 
 
@@ -52,10 +51,6 @@ class Uniform(Retiring):
     kind = UniformTerms
     exchangeable = False
     settings = {"concentration": "concentration", **LIMITS}  # noqa: RUF012
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        positive("concentration", self.concentration)
 
     def log_probability(self, labels: Sequence[int], times: Sequence[float] | None = None) -> float:
         """theta^(K-1) / prod_k (theta + k)^(t_{k+1} - t_k), in nats.

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from streamdp.kernels.checks import positive
 from streamdp.priors.base import SizedPrior, found_weight, join_weight
 
 
@@ -25,9 +24,6 @@ class SquareRoot(SizedPrior):
 
     exchangeable = False
     settings = {"concentration": "concentration"}  # noqa: RUF012
-
-    def __post_init__(self) -> None:
-        positive("concentration", self.concentration)
 
     def terms(self) -> SquareRootTerms:
         """What kernels read."""
