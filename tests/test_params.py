@@ -19,7 +19,7 @@ from streamdp.decode.log_reader import LogReader
 from streamdp.engine import Engine
 from streamdp.kernels.rows import new_rows
 from streamdp.ledger.ledger import Ledger
-from streamdp.ledger.lines import as_template, as_values
+from streamdp.ledger.lines import as_member
 from streamdp.ledger.step import NO_REVISIONS
 from streamdp.records import Assignment
 from streamdp.records.columns import Columns
@@ -139,7 +139,10 @@ def test_a_template_that_is_filled_anew_is_the_right_one_where_letters_are_moved
     for n in range(500):
         ledger.keep_open(0 if n < 100 else 1000)
         template = f"gone {n}" if n < 100 else f"{n % 3} younger <word>"
-        records, shown = Columns.of([record("a", n)]), ([as_template(template)], [as_values(["b"])])
+        records, shown = (
+            Columns.of([record("a", n)]),
+            ([as_member("template", template)], [as_member("params", ["b"])]),
+        )
         answer = new_rows(1, ANSWER, label=1, decided=n if n < 100 else 0)
         ledger.put(answer, np.ones(1, np.int64), records, NO_REVISIONS, *shown)
     assert len(ledger.open_answers()) == 400

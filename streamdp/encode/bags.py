@@ -7,12 +7,13 @@ have had a share of the stream: words of English are stop words elsewhere ("die"
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import Annotated, Final, NamedTuple
 
 import numpy as np
 
 from streamdp.encode.stop_words import LANGUAGES, OWN_SCRIPT
 from streamdp.kernels.jit import entry, kernel
+from streamdp.kernels.rows import ints, made, of
 
 AUTO: Final = -1
 """In the place of the languages whose stop words are left out: the one that the stream seems to be in."""
@@ -35,17 +36,13 @@ MOST: Final = 3
 class Stops(NamedTuple):
     """Which words are stop words, what all words count as, and what the stream has had of languages."""
 
-    marks: np.ndarray  # int32[ids] in which languages each is a stop word, a bit each
-    seen: np.ndarray  # int64[languages + 1] stop words so far in texts of each language, and all words
-    asked: (
-        np.ndarray
-    )  # int32[3] bits of languages to leave out, or AUTO; whether ``seen`` counts on; forms count
-    hits: np.ndarray  # int64[languages] stop words of the text at hand
-    row: (
-        np.ndarray
-    )  # int32[languages] the row of ``roots`` for texts of each; -1 where it is still to be made
+    marks: Annotated[np.ndarray, of(np.int32, "ids")]  # in which languages each is a stop word, a bit each
+    seen: Annotated[np.ndarray, ints(_TOKENS + 1)]  # stop words so far in texts of each language; all words
+    asked: np.ndarray  # int32[3] bits of languages to leave out, or AUTO; whether to count on; forms count
+    hits: Annotated[np.ndarray, ints(_TOKENS)]  # stop words of the text at hand
+    row: Annotated[np.ndarray, of(np.int32, _TOKENS)]  # of ``roots`` for texts of each; -1: still to be made
     roots: np.ndarray  # int32[rows, MOST, ids] words that each counts as, then -1
-    wanted: np.ndarray  # int64[1] bits of languages that texts were in and whose rows are to be made
+    wanted: Annotated[np.ndarray, ints(1)]  # bits of languages whose rows of ``roots`` are to be made
 
 
 def new_stops(language: str, *, learns: bool, forms: bool = False) -> Stops:
@@ -53,15 +50,8 @@ def new_stops(language: str, *, learns: bool, forms: bool = False) -> Stops:
     bits = {"auto": AUTO, "none": 0}.get(language)
     if bits is None:
         bits = 1 << LANGUAGES.index(language)
-    return Stops(
-        np.zeros(64, np.int32),
-        np.zeros(_TOKENS + 1, np.int64),
-        np.array([bits, learns, forms], np.int32),
-        np.zeros(_TOKENS, np.int64),
-        np.zeros(_TOKENS, np.int32),
-        unrelated(1, 64),
-        np.zeros(1, np.int64),
-    )
+    asked = np.array([bits, learns, forms], np.int32)
+    return made(Stops, {"ids": 64}, asked=asked, roots=unrelated(1, 64))
 
 
 def unrelated(rows: int, ids: int) -> np.ndarray:
@@ -74,26 +64,18 @@ def unrelated(rows: int, ids: int) -> np.ndarray:
 class Bags(NamedTuple):
     """Word counts of texts, those of count one first in each."""
 
-    lengths: np.ndarray  # int64[n] distinct words of each text
-    kept: np.ndarray  # int64[1] texts that have any
-    offsets: np.ndarray  # int64[n + 1] where the words of each of these begin, and those of the last end
-    words: np.ndarray  # int32[...]
-    counts: np.ndarray  # int32[...]
-    place: np.ndarray  # int32[ids] where a word was last put
-    spare: np.ndarray  # int32[2, ...] words and counts of one text, on their way
+    lengths: Annotated[np.ndarray, ints("texts")]  # distinct words of each text
+    kept: Annotated[np.ndarray, ints(1)]  # texts that have any
+    offsets: Annotated[np.ndarray, ints("bounds")]  # where the words of each of these begin, and the last end
+    words: Annotated[np.ndarray, of(np.int32, "tokens")]
+    counts: Annotated[np.ndarray, of(np.int32, "tokens")]
+    place: Annotated[np.ndarray, of(np.int32, "ids")]  # where a word was last put
+    spare: Annotated[np.ndarray, of(np.int32, 2, "tokens")]  # words and counts of one text, on their way
 
 
 def new_bags(tokens: int, texts: int, ids: int) -> Bags:
     """Room for texts of so many tokens together, of words with ids below ``ids``."""
-    return Bags(
-        np.zeros(texts, np.int64),
-        np.zeros(1, np.int64),
-        np.zeros(texts + 1, np.int64),
-        np.zeros(tokens, np.int32),
-        np.zeros(tokens, np.int32),
-        np.zeros(ids, np.int32),
-        np.zeros((2, tokens), np.int32),
-    )
+    return made(Bags, {"tokens": tokens, "texts": texts, "bounds": texts + 1, "ids": ids})
 
 
 @kernel
@@ -232,20 +214,3 @@ def count(bags: Bags, stops: Stops, ids: np.ndarray, ends: np.ndarray) -> None:
             kept += 1
             bags.offsets[kept] = n
     bags.kept[0] = kept
-
-
-@entry
-def sight(
-    last_seen: np.ndarray,
-    offsets: np.ndarray,
-    words: np.ndarray,
-    counts: np.ndarray,
-    first: int,
-    sizes: np.ndarray,
-) -> None:
-    """Note the words of records from number ``first`` on, which lie as in a ``Batch``; write their tokens."""
-    for i in range(sizes.shape[0]):
-        sizes[i] = 0
-        for k in range(offsets[i], offsets[i + 1]):
-            sizes[i] += counts[k]
-            last_seen[words[k]] = first + i

@@ -8,6 +8,8 @@ from typing import NamedTuple
 import msgspec
 import numpy as np
 
+from streamdp.kernels.blocks import places_of
+
 NO_INTS = np.zeros(0, np.int32)
 
 _LONG, _SHORT = np.dtype(np.int64), np.dtype(np.int32)
@@ -114,16 +116,13 @@ class Batch(msgspec.Struct, frozen=True, eq=False, gc=False):
         return Batch(self.offsets[start : stop + 1] - a, self.words[a:b], self.counts[a:b], vectors, times)
 
     def take(self, order: np.ndarray) -> Batch:
-        """The records of the given numbers, in that order; the i-th of them happens at the i-th time.
-
-        So the times do not decrease, whatever the order.
-        """
-        times = None if self.times is None else self.times[: len(order)]
+        """The records of the given numbers, in that order."""
+        times = None if self.times is None else self.times[order]
         vectors = None if self.vectors is None else self.vectors[order]
         lengths = self.lengths[order]
         offsets = np.zeros(len(order) + 1, np.int64)
         np.cumsum(lengths, out=offsets[1:])
-        places = np.repeat(self.offsets[:-1][order] - offsets[:-1], lengths) + np.arange(offsets[-1])
+        places = places_of(self.offsets[:-1][order], lengths)
         return Batch(offsets, self.words[places], self.counts[places], vectors, times)
 
 

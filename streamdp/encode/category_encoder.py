@@ -264,7 +264,8 @@ class CategoryEncoder(BagEncoder):
             for field, interval in self._intervals[name].answers(number):
                 ids += self._pair(field, interval)
         counts = [1] * len(ids)
-        held = [(self._word(word), count) for word, count in Counter(self._told(words)).items()]
+        told = Counter(self._told(words)).items()
+        held = [(self.number_of(f"{self.vocabulary.words[TEXT]}={word}"), count) for word, count in told]
         held = sorted((pair for pair in held if pair[0] >= 0), key=lambda pair: pair[1] > 1)
         if held:
             ids += [TEXT, *(word for word, _ in held)]
@@ -295,14 +296,6 @@ class CategoryEncoder(BagEncoder):
             vocabulary.dropped += 1
             return []
         return [known[field] if field in known else vocabulary.add(field), vocabulary.add(value)]
-
-    def _word(self, word: str) -> int:
-        """The id of a word of a text, as one of the first field of texts; -1 where it finds no room."""
-        value = self.spelt(f"{self.vocabulary.words[TEXT]}={word}")
-        if self.frozen:
-            return self.vocabulary.ids.get(value, self.vocabulary.unknown)
-        number = self.vocabulary.ids.get(value)
-        return self.vocabulary.add(value) if number is None else number
 
     def parts(self, batch: Batch, tokens: np.ndarray) -> np.ndarray:
         """The values and words of each record, and the numbers of its vector."""

@@ -59,19 +59,13 @@ class EmbeddedTexts(WordEncoder):
         rows = np.full((n, self.embedding.dimension), np.nan, np.float32)
         if said:
             rows[texts] = self.embedding.rows(said)
-        wrong = texts[self._not_finite(rows[texts])]
+        wrong = texts[~np.isfinite(rows[texts]).all(axis=1)] if self.embedding.from_function else texts[:0]
         left = np.delete(np.arange(n), wrong)
         refused = [(i, self._refused(given[i])) for i in wrong.tolist()]
         found = super().add(given.take(left) if len(wrong) else given)
         refused += [(int(left[i]), reject) for i, reject in found]
         self.beside.extend(np.delete(rows, [i for i, _ in refused], axis=0) if refused else rows)
         return sorted(refused, key=itemgetter(0))
-
-    def _not_finite(self, rows: np.ndarray) -> list[int]:
-        """Vectors that a function has made and that are none."""
-        if not self.embedding.from_function or np.isfinite(rows).all():
-            return []
-        return np.flatnonzero(~np.isfinite(rows).all(axis=1)).tolist()
 
     def _refused(self, record: Record) -> Reject:
         return refuse(record, "not_finite", f"a number that {self.embedding.name} made of it is not finite")

@@ -68,10 +68,7 @@ def load_encoder(stored: dict[str, Any], settings: Settings) -> Encoder:
     require(len(languages) <= len(LANGUAGES) + 1, "stop words of more languages than there are")
     require(all(type(n) is int and 0 <= n < 1 << 62 for n in languages), "a count of stop words")
     forms = stored.get("forms")
-    if isinstance(encoder, WordEncoder) and forms is not None:
-        encoder.resume(languages, as_type(forms, StoredForms))
-    else:
-        encoder.resume(languages)
+    encoder.resume(languages, None if forms is None else as_type(forms, StoredForms))
     if encoder.beside is not None:
         centre = stored.get("centre")
         encoder.beside.resume(None if centre is None else as_type(centre, Seen))
@@ -83,6 +80,16 @@ DECAY_SCALE = 400.0
 
 STRAYS = ("wrong_kind", "wrong_length")
 """Reasons for which a record among vectors of the warm-up is not refused yet: the first may be the stray."""
+
+
+DECODED = (
+    *("text_field", "features_field", "id_field", "pattern", "decimal_comma"),
+    *("time_field", "time_unit", "time_zone", "time_format", "date_field", "timestamp_format"),
+)
+"""Settings that a decoder has under the same names."""
+
+CUT = ("stem", "ngrams", "urls", "mentions", "hashtags")
+"""Those of a tokenizer."""
 
 
 def kind_of(record: Record) -> str | int:
@@ -99,21 +106,11 @@ def decoder_of(settings: Settings, input_format: Format) -> Decoder:
     try:
         return Decoder(
             input_format,
-            text_field=settings.text_field,
             vector_field=settings.vector_name,
-            features_field=settings.features_field,
-            time_field=settings.time_field,
-            time_unit=settings.time_unit,
-            time_zone=settings.time_zone,
-            time_format=settings.time_format,
-            date_field=settings.date_field,
-            id_field=settings.id_field,
             keep=settings.kept,
             max_bytes=longest_record(settings),
-            timestamp_format=settings.timestamp_format,
-            pattern=settings.pattern,
             categories=settings.field_names if settings.of_categories else None,
-            decimal_comma=settings.decimal_comma,
+            **{name: getattr(settings, name) for name in DECODED},
         )
     except ValueError as error:
         raise ConfigError(str(error)) from error
@@ -121,13 +118,7 @@ def decoder_of(settings: Settings, input_format: Format) -> Decoder:
 
 def tokenizer_of(settings: Settings) -> Tokenizer:
     """How the settings want texts to be cut. ValueError for a language without a stemmer."""
-    return Tokenizer(
-        stem=settings.stem,
-        ngrams=settings.ngrams,
-        urls=settings.urls,
-        mentions=settings.mentions,
-        hashtags=settings.hashtags,
-    )
+    return Tokenizer(**{name: getattr(settings, name) for name in CUT})
 
 
 def order_of(settings: Settings) -> ReorderBuffer:
@@ -169,7 +160,9 @@ def choose_encoder(record: Record, settings: Settings, sparse: bool | None) -> E
     if text or categories:
         what = "a text" if text else "categories"
         return refuse(record, "wrong_kind", f"it holds {what}, and the settings are for vectors")
-    return VectorEncoder.like(record, settings.likelihood, normalise=settings.normalise)
+    value: Any = record.value
+    names = sorted(value) if isinstance(value, dict) else None
+    return VectorEncoder(len(value), names, settings.likelihood, normalise=settings.normalise)
 
 
 def encode_all(

@@ -67,14 +67,8 @@ class VectorEncoder:
         self.names = names
         self.likelihood = likelihood
         self.normalise = normalise
-        self.rows: list[Sequence[float] | np.ndarray] = []
+        self.rows: list[np.ndarray] = []
         self._read = None if likelihood == AUTO else find(LIKELIHOODS, likelihood).read
-
-    @classmethod
-    def like(cls, record: Record, likelihood: str = AUTO, *, normalise: bool = False) -> VectorEncoder:
-        """An encoder for records of this one's form."""
-        names = sorted(record.value) if isinstance(record.value, dict) else None
-        return cls(len(record.value), names, likelihood, normalise=normalise)
 
     def meant(self, settings: Settings) -> Settings:
         """The settings with the likelihood that is meant for such records, where only they say that."""
@@ -165,13 +159,18 @@ class VectorEncoder:
                 )
         if not len(row):
             return refuse(record, "empty", "it holds no numbers")
-        if self.normalise or self._read is not None:
-            return self._append(record, np.array(row, float))
-        if not math.isfinite(sum(row)) and not all(map(math.isfinite, row)):
-            return _not_finite(record)
-        if max(row) > HUGE or min(row) < -HUGE:
-            return _too_large(record)
-        self.rows.append(row)
+        numbers = np.array(row, float)
+        largest = float(np.abs(numbers).max())
+        if not math.isfinite(largest):
+            return refuse(record, "not_finite", "a number in it is not finite")
+        if largest > HUGE:
+            return refuse(record, "too_large", f"a number in it is beyond {HUGE:g}")
+        if self.normalise and largest == 0.0:
+            return refuse(record, "zero_vector", "its vector is all zeros, which has no direction")
+        try:
+            self.rows.append(self._made_of(numbers[np.newaxis])[0])
+        except ValueError as error:
+            return refuse(record, "wrong_value", f"under the {self.likelihood} likelihood {error}")
         return None
 
     def add(self, given: Columns) -> list[tuple[int, Reject]]:
@@ -196,21 +195,6 @@ class VectorEncoder:
         """Rows of length one, of the same directions; none may be zero."""
         rows = rows / np.abs(rows).max(axis=1, keepdims=True)  # the squares neither overflow nor vanish
         return np.asarray(rows / np.sqrt(np.square(rows).sum(axis=1, keepdims=True)))
-
-    def _append(self, record: Record, row: np.ndarray) -> Reject | None:
-        """Take a row as what the settings make of it."""
-        largest = float(np.abs(row).max())
-        if not math.isfinite(largest):
-            return _not_finite(record)
-        if largest > HUGE:
-            return _too_large(record)
-        if self.normalise and largest == 0.0:
-            return refuse(record, "zero_vector", "its vector is all zeros, which has no direction")
-        try:
-            self.rows.append(self._made_of(row[np.newaxis])[0])
-        except ValueError as error:
-            return refuse(record, "wrong_value", f"under the {self.likelihood} likelihood {error}")
-        return None
 
     def take(self, times: np.ndarray) -> Batch:
         """The batch, with the event time of each of its records; a new one is begun."""
@@ -244,11 +228,3 @@ class VectorEncoder:
             "likelihood": self.likelihood,
             "normalise": self.normalise,
         }
-
-
-def _not_finite(record: Record) -> Reject:
-    return refuse(record, "not_finite", "a number in it is not finite")
-
-
-def _too_large(record: Record) -> Reject:
-    return refuse(record, "too_large", f"a number in it is beyond {HUGE:g}")

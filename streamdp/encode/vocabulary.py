@@ -10,11 +10,11 @@ from typing import Any, ClassVar, Self
 import msgspec
 import numpy as np
 
-from streamdp.encode.bags import AUTO, leading, new_stops, sight
+from streamdp.encode.bags import AUTO, leading, new_stops
 from streamdp.encode.batch import BagArrays, Batch, join_bags
 from streamdp.encode.beside import VectorBeside
+from streamdp.encode.forms import StoredForms
 from streamdp.encode.stop_words import LANGUAGES
-from streamdp.kernels.jit import Bound
 from streamdp.kernels.rows import longer
 from streamdp.kernels.sound import require
 from streamdp.likelihoods.base import Moments
@@ -66,7 +66,6 @@ class Vocabulary(msgspec.Struct, dict=True, eq=False):
             self.last_seen = longer(self.last_seen, len(self.words))
         self.pieces: dict[str, int] = {}
         """The word of what stands between spaces, by id, where it is one; -1 where it is none."""
-        self._sight = Bound(sight)
         self.lost = False
         """Whether words have lost their ids, or their names, since this was set to False."""
         require(0 < self.limit <= 1 << 20, "the words' limit is out of range")
@@ -107,9 +106,8 @@ class Vocabulary(msgspec.Struct, dict=True, eq=False):
 
     def touch(self, batch: Batch, first: int) -> np.ndarray:
         """Note the words of records from number ``first`` on; returns their ``sizes``."""
-        sizes = np.empty(len(batch.offsets) - 1, np.int64)
-        self._sight((), self.last_seen, *batch.bags, first, sizes)
-        return sizes
+        self.last_seen[batch.words] = first + batch.rows  # of a word that comes again, the last one
+        return batch.sizes
 
     def wants_eviction(self) -> bool:
         """Whether the vocabulary is so full that room should be made."""
@@ -163,11 +161,6 @@ class Vocabulary(msgspec.Struct, dict=True, eq=False):
         if words:
             self.lost = True
             self.pieces.clear()
-
-    def settled(self) -> Vocabulary:
-        """Itself, with no more rows than words."""
-        self.last_seen = self.last_seen[: len(self.words)]
-        return self
 
     def counters(self) -> dict[str, int]:
         """Counts for metrics."""
@@ -240,7 +233,15 @@ class BagEncoder(ABC):
         *languages, words = self.stops.seen.tolist()
         return [words, *languages]
 
-    def resume(self, languages: Sequence[int]) -> None:
+    def number_of(self, word: str) -> int:
+        """The id of a word as it came, a new one where words are learned; -1 where there is no room."""
+        word = self.spelt(word)
+        number = self.vocabulary.ids.get(word)
+        if number is None:
+            number = self.vocabulary.unknown if self.frozen else self.vocabulary.add(word)
+        return number
+
+    def resume(self, languages: Sequence[int], forms: StoredForms | None = None) -> None:
         """Go on with what ``dump`` says of languages; those that it does not know yet have had no words."""
         if languages:
             self.stops.seen[-1] = languages[0]
@@ -333,5 +334,7 @@ class BagEncoder(ABC):
 
     def dump(self) -> dict[str, Any]:
         """Everything that must be known to encode the next record, as plain values."""
-        stored = {"kind": self.kind, "vocabulary": self.vocabulary.settled(), "languages": self.languages}
+        vocabulary = self.vocabulary
+        vocabulary.last_seen = vocabulary.last_seen[: len(vocabulary.words)]
+        stored = {"kind": self.kind, "vocabulary": vocabulary, "languages": self.languages}
         return stored if self.beside is None else {**stored, "centre": self.beside.centre}

@@ -12,12 +12,13 @@ import msgspec
 import numpy as np
 
 from streamdp.beam.data.state import REVISION
+from streamdp.kernels.blocks import places_of
 from streamdp.kernels.jit import Bound
 from streamdp.kernels.packed import as_type, pack, unpack_all
 from streamdp.kernels.rows import made, new_rows, power_of_two
 from streamdp.kernels.sound import RECORDS, counters_of, ints_of, narrow, plain_counters, reals_of, require
 from streamdp.ledger.confidence import Confidence
-from streamdp.ledger.lines import Frames, HeldTemplates, as_member, as_template, joined, objects_of
+from streamdp.ledger.lines import Frames, HeldTemplates, as_member, joined, objects_of
 from streamdp.ledger.samples import Samples, lasting_samples, text_of
 from streamdp.ledger.step import FINAL_EVERY, NO_ANSWERS, NO_REVISIONS, Modes, put_all, write_again
 from streamdp.ledger.table import (
@@ -218,8 +219,7 @@ class Ledger:
         ends = np.cumsum(lengths)
         letters = np.zeros(max(len(table.letters), 2 * (int(lengths.sum()) + more)), np.uint8)
         if len(rows):
-            moved = np.repeat(held["start"] - (ends - lengths), lengths)
-            letters[: ends[-1]] = table.letters[moved + np.arange(ends[-1])]
+            letters[: ends[-1]] = table.letters[places_of(held["start"], lengths)]
             for name in _PLACES:
                 table.records[name][rows] = held[name] - held["start"] + ends - lengths
             table.records["template"][rows] = self._templates.keep(held["template"], spare=64)
@@ -264,7 +264,7 @@ class Ledger:
         open_now = self._places(self.begin, self.seq)
         which = open_now[records["label"][open_now] == before]
         own = records["stop"][which] > records["kept"][which]
-        records["template"][which[~own]] = self._templates.numbers([as_template(template)])
+        records["template"][which[~own]] = self._templates.numbers([as_member("template", template)])
         for row in which[own].tolist():
             self._refill(row, refill)
         revisions = new_rows(len(which), REVISION)

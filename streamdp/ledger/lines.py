@@ -91,16 +91,6 @@ def as_member(name: str, value: Any) -> bytes:
     return b"" if value is msgspec.UNSET else b',"%b":' % name.encode() + ENCODER.encode(value)
 
 
-def as_template(template: str) -> bytes:
-    """A template as lines have it."""
-    return as_member("template", template)
-
-
-def as_values(values: Sequence[str]) -> bytes:
-    """The values of a template's holes as lines have them."""
-    return as_member("params", values)
-
-
 def joined(parts: Sequence[bytes]) -> tuple[np.ndarray, np.ndarray]:
     """Bytes one after the other, and where each ends."""
     ends = np.cumsum([len(part) for part in parts], dtype=np.int64)

@@ -122,8 +122,7 @@ class Samples:
         if records.objects is not None:
             texts = [self._text_of(records.objects[i]) for i in chosen]
         elif not records.dimension:
-            said = records.said()
-            texts = [said[i][: 2 * LONGEST] for i in chosen]
+            texts = [records.text(i)[: 2 * LONGEST] for i in chosen]
         elif records.keep:  # numbers show nothing
             data, spans = records.given.data.data, records.given.kept.tolist()
             texts = [_text_of_spans(data, spans[i])[: 2 * LONGEST] for i in chosen]

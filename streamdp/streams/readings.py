@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from streamdp.ledger.lines import as_template
+from streamdp.ledger.lines import as_member
 from streamdp.lines.masks import Masks
 from streamdp.lines.shown import Marker, filled, holes, pieces_of, template_of, values_of
 from streamdp.lines.state import State
@@ -34,7 +34,7 @@ class Readings:
         """Make out how a template reads now."""
         self._holes[cluster] = holes(state, cluster)
         self.shown[cluster] = template_of(state, cluster, self.pieces[cluster])
-        self.written[cluster] = as_template(self.shown[cluster])
+        self.written[cluster] = as_member("template", self.shown[cluster])
 
     def keep_living(self, state: State) -> None:
         """Forget how templates read that have become part of others."""

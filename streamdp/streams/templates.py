@@ -22,7 +22,7 @@ from streamdp.encode.order import ReorderBuffer, refuse
 from streamdp.kernels.packed import as_type, pack_all, unpack_all
 from streamdp.kernels.rows import new_rows
 from streamdp.kernels.sound import require
-from streamdp.ledger.lines import as_template, as_values
+from streamdp.ledger.lines import as_member
 from streamdp.lines.closed_places import Rule
 from streamdp.lines.facts import facts_of, state_of
 from streamdp.lines.forgotten import forget
@@ -236,11 +236,16 @@ class TemplateStream(Stream):
         rows, sizes, texts = part.answers[start:stop], part.sizes[start:stop], telling.records
         known, own, params = self.readings.written, self.lines.state.clusters, self.settings.params
         links, named = self._shown(rows)
-        templates = [known.get(each) or as_template(self.readings.template(links, each)) for each in named]
+        templates = [
+            known.get(each) or as_member("template", self.readings.template(links, each)) for each in named
+        ]
         values: list[bytes] = []
         if params:
             clusters = enumerate(named, telling.answered)
-            values = [as_values(self.readings.values(own, texts.text(i), cluster)) for i, cluster in clusters]
+            values = [
+                as_member("params", self.readings.values(own, texts.text(i), cluster))
+                for i, cluster in clusters
+            ]
         telling.add(rows, sizes, templates, values)
 
     def _one_label(
