@@ -54,7 +54,7 @@ def _plan(kernels: str) -> dict[str, float]:
 
 PLANS = (
     _plan(
-        "encode.bags.count .4, encode.bags.sight .1, beam.step.advance.advance 11.6, "
+        "encode.bags.count .4, beam.step.advance.advance 11.6, "
         "ledger.step.put_all 1.9, ledger.step.write_again .2, "
         "beam.looks.rearrange.keep_head .4, beam.looks.recent.gather .3, "
         "beam.looks.second_look.look_again 3.5, likelihoods.words._invert_base .1, "
@@ -66,8 +66,8 @@ PLANS = (
         "6.7, ledger.step.put_all 1.8, ledger.step.write_again .2, beam.looks.rearrange.keep_head .3, "
         "beam.looks.recent.gather .2, beam.looks.uniting.collect_rows .3, beam.looks.uniting.weigh_rows .2, "
         "beam.looks.uniting.weigh_pairs .1, beam.looks.uniting.ratios_of_unions .2, "
-        "beam.looks.uniting.weigh_strays .2, beam.looks.pieces.cut_up .7, beam.looks.uniting.move_members "
-        ".2, beam.looks.uniting.unite_rows .2, likelihoods.vectors.log_marginal_entry .1, "
+        "beam.looks.uniting.weigh_strays .2, beam.looks.uniting.move_members "
+        ".2, likelihoods.vectors.merge_entry .2, likelihoods.vectors.log_marginal_entry .1, "
         "beam.looks.uniting.settle_records .8, beam.looks.uniting.evidence_of_tail .2, "
         "beam.looks.uniting.rebase_slots .1, beam.looks.rearrange.found_clusters .1, "
         "likelihoods.vectors.coarsen_rows .1, beam.looks.rearrange.move_records 1.1, "
