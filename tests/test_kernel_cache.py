@@ -547,7 +547,7 @@ def test_warm_has_vectors_look_back_too(asked: set[Entry]) -> None:
     """Kernels that unite clusters and take strays are needed once such are found: warm meets both."""
     warm.warm(Settings(), offline=False)
     entries = {each for each in vars(uniting).values() if isinstance(each, Entry)}
-    assert len(entries) == 10
+    assert len(entries) == 9
     assert entries - asked == set()
 
 

@@ -70,7 +70,7 @@ def tokens_of(search: BeamSearch, label: int, *, of_texts: bool) -> int:
     if not search.sparse:
         return 0
     slots = search.head_slots()
-    labels = search.state.lineages.rows["label"][search.state.pool.slots["lineage"][slots]]
+    labels = search.labels_of(slots)
     index = search.words.inverted
     return int((index.tokens if of_texts else index.records)[slots[labels == label]].sum())
 
@@ -274,7 +274,7 @@ def candidates(
 ) -> list[Candidate]:
     """The likeliest clusters of the best hypothesis, and a new one, for the one record of a batch."""
     slots = search.head_slots()
-    labels = search.state.lineages.rows["label"][search.state.pool.slots["lineage"][slots]]
+    labels = search.labels_of(slots)
     ((shares,), logs) = search.weigh(batch, slots)
     best = np.lexsort((np.append(labels, -1), -shares))[:most]
     best = best[shares[best] > 0.0]

@@ -101,11 +101,10 @@ def _counts_of(facts: Facts) -> tuple[np.ndarray, np.ndarray, float]:
     """What is learned of every word: counts, repeats, and the evidence for the first."""
     counts = ints_of(facts, "learned", 0, RECORDS)
     size = max(power_of_two(len(counts)), SLOTS)
-    padded, repeats = np.zeros(size, np.int64), np.zeros(size, np.int64)
+    padded, repeats = np.zeros((2, size), np.int64)
     padded[: len(counts)] = counts
-    evidence = facts.get("base_evidence", 0.0)
-    if "repeats" in facts:
-        repeats[: len(counts)] = ints_of(facts, "repeats", 0, RECORDS, len(counts))
+    repeats[: len(counts)] = ints_of(facts, "repeats", 0, RECORDS, len(counts))
+    evidence = facts["base_evidence"]
     require((padded[repeats > 0] > 0).all(), "a word that was never seen is repeated")
     known = isinstance(evidence, float) and math.isfinite(evidence)
     require(known, "the evidence for the base measure is no number")

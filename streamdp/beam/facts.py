@@ -138,10 +138,8 @@ def _beam_of(facts: Facts, width_most: int, max_undecided: int) -> Beam:
 
 
 def _pool_of(facts: Facts, width_most: int, width: int, seq: int, founders: np.ndarray) -> Pool:
-    slots, used = (
-        length_of(facts, "slots", SLOTS),
-        ints_of(facts, "slot", 0, length_of(facts, "slots", SLOTS)),
-    )
+    slots = length_of(facts, "slots", SLOTS)
+    used = ints_of(facts, "slot", 0, slots)
     count = len(used)
     require((np.diff(used) > 0).all(), "a slot comes twice")
     contested = ints_of(facts, "contested", 0, slots)

@@ -68,12 +68,10 @@ def _announced(state: State, size: int) -> State:
     seqs = np.arange(state.beam.counters.seq - old, state.beam.counters.seq)
     seqs = seqs[seqs >= 0]
     larger = grown(state, "announced", size)
-    for longer, before in (
-        (larger.announced, state.announced),
-        (larger.announced_founder, state.announced_founder),
-    ):
+    for name in ("announced", "announced_founder"):
+        longer = getattr(larger, name)
         longer[:] = 0
-        longer[seqs & (size - 1)] = before[seqs & (old - 1)]
+        longer[seqs & (size - 1)] = getattr(state, name)[seqs & (old - 1)]
     return larger
 
 

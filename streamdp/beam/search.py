@@ -26,12 +26,10 @@ from streamdp.likelihoods import Likelihood
 from streamdp.likelihoods.base import ABSENT, is_absent
 from streamdp.likelihoods.categorical import FieldsLearned, forget_values
 
-NO_FOUNDERS = np.zeros(0, np.int64)
+NONE = np.zeros(0, np.int64)
 NO_VECTORS = np.zeros((1, 0))
 _NOTHING = [np.array(new_counters(Output, with_events=wanted)) for wanted in (False, True)]
 """Counters of empty buffers, without and with events: plain arrays, as others take far longer to copy."""
-
-NO_SCORES = {"slots": 1, "coarse": 0, "looked": 0}
 
 
 class BeamSearch:
@@ -51,30 +49,20 @@ class BeamSearch:
         self.state = new_state(model, likelihood) if state is None else state
         self.model = model
         self.likelihood = likelihood
-        self.scores = made(Scores, NO_SCORES, words=ABSENT)
-        self._choice = made(Choice, {"beam": model.beam, "columns": 1})
-        self._walk = made(Walk, {"undecided": 1, "beam": model.beam})
+        self.scores: Scores
+        """Scratch space of the last call."""
+        self.choice: Choice
+        """The same."""
+        self._walk: Walk
+        self._sizes: dict[str, int] = {}
         self._fitted: State | None = None  # what scratch space was made for last
         self._room = 0  # distinct words of a record
         width = 0 if likelihood.sparse else likelihood.vector.width
         sizes = {"records": 1, "revisions": SLOTS, "events": 16 * SLOTS, "width": width}
-        self._out = made(Output, sizes)
-        self._advance, self._answer, self._weigh = Bound(advance), Bound(score_only), Bound(weigh)
-
-    @property
-    def out(self) -> Output:
+        self.out = made(Output, sizes)
         """The buffers of the last call."""
-        return self._out
-
-    @property
-    def choice(self) -> Choice:
-        """Scratch space of the last call."""
-        return self._choice
-
-    @property
-    def new_weights(self) -> np.ndarray:
-        """Prior weight of a new cluster under each hypothesis, when the last record was scored."""
-        return self._choice.new_weight
+        self._advance, self._answer, self._weigh = Bound(advance), Bound(score_only), Bound(weigh)
+        self._fit(0)
 
     @property
     def words(self) -> WordClusters:
@@ -118,7 +106,7 @@ class BeamSearch:
         learned.counts[ids] = 0
         self.words.inverted.lists["most"][ids] = 0
 
-    def prepare(self, batch: Batch, founders: np.ndarray = NO_FOUNDERS) -> Records:
+    def prepare(self, batch: Batch, founders: np.ndarray = NONE) -> Records:
         """Fit scratch space and buffers to the state and to a batch; the batch as the kernels read it."""
         offsets, words, counts = batch.bags
         vectors = NO_VECTORS
@@ -128,79 +116,59 @@ class BeamSearch:
         if longest > self._room:
             longest = int(batch.lengths.max())
         self._fit(longest)
-        if n > len(self._out.answers):
+        if n > len(self.out.answers):
             self._prepare_output(n)
         times = np.zeros(n) if batch.times is None else np.ascontiguousarray(batch.times, np.float64)
         return Records(times, offsets, words, counts, vectors, founders)
 
     def _fit(self, longest: int) -> None:
         """Fit scratch space to the state, and to records of so many distinct words."""
-        state = self.state
+        state, (bag, rows) = self.state, self.state.clusters
         if state is self._fitted and longest <= self._room:
             return
-        self._fit_scores(longest)
-        if self._choice.offer.shape[0] != state.pool.slot_of.shape[0]:
-            sizes = {"beam": self.model.beam, "columns": state.pool.slot_of.shape[0]}
-            self._choice = made(Choice, sizes)
-        if self._walk.node.shape[0] != state.announced.shape[0]:
-            self._walk = made(Walk, {"undecided": state.announced.shape[0], "beam": self.model.beam})
+        slots, coarse = len(state.pool.slots), 0 if is_absent(rows) else rows.coarse.shape[1]
+        sizes = {"slots": slots, "columns": len(state.pool.slot_of), "undecided": len(state.announced)}
+        sizes |= {"beam": self.model.beam, "coarse": coarse, "looked": slots if coarse else 0}
+        if not is_absent(bag):
+            self._room = max(self._room, power_of_two(max(longest, 16)))
+            sizes |= {"classes": len(state.sizes.classes), "words": len(bag.learned.counts)}
+            sizes |= {"longest": self._room, "looked": 0 if is_absent(rows) else len(rows.empty)}
+        if sizes != self._sizes:
+            words: Any = ABSENT if is_absent(bag) else made(WordScores, sizes)
+            if not is_absent(words) and self._sizes:
+                words.counters[...] = self.scores.words.counters
+            self.scores, self.choice = made(Scores, sizes, words=words), made(Choice, sizes)
+            self._walk, self._sizes = made(Walk, sizes), sizes
         self._fitted = state
-
-    def _fit_scores(self, longest: int) -> None:
-        slots, (bag, rows) = self.state.pool.slots.shape[0], self.state.clusters
-        if is_absent(bag):
-            if self.scores.value.shape[0] != slots:
-                coarse = rows.coarse.shape[1]
-                sizes = {"slots": slots, "coarse": coarse, "looked": slots if coarse else 0}
-                self.scores = made(Scores, sizes, words=ABSENT)
-            return
-        classes, vocabulary = self.state.sizes.classes.shape[0], bag.learned.counts.shape[0]
-        held = self.scores.words
-        if (
-            not isinstance(held, WordScores)
-            or held.touched.shape[0] != slots
-            or held.ratio.shape[0] != classes
-            or held.fresh.shape[0] < longest
-            or held.position.shape[0] != vocabulary
-        ):
-            longest = power_of_two(max(longest, 16))
-            sizes = {**NO_SCORES, "slots": slots, "classes": classes, "longest": longest, "words": vocabulary}
-            if not is_absent(rows):
-                sizes["looked"] = len(rows.empty)
-            fresh = made(WordScores, sizes)
-            if isinstance(held, WordScores):
-                fresh.counters[...] = held.counters
-            self.scores = made(Scores, sizes, words=fresh)
-            self._room = fresh.fresh.shape[0]
 
     def output_for(self, revisions: int, longest: int) -> Output:
         """Buffers for at least so many revisions, scratch space for a record of so many distinct words."""
         self._fit(longest)
-        self._out.needs.revisions = revisions
+        self.out.needs.revisions = revisions
         self._prepare_output(1)
-        return self._out
+        return self.out
 
     def _prepare_output(self, records: int) -> None:
-        out = self._out
+        out = self.out
         revisions, events = int(out.needs.revisions), int(out.needs.events)
         for name, wanted in (("answers", records), ("revisions", 2 * revisions), ("events", 2 * events)):
             held = len(getattr(out, name))
             if held < wanted // (1 if name == "answers" else 2):
                 out = grown(out, "records" if name == "answers" else name, power_of_two(wanted))
-        self._out = out
+        self.out = out
 
     def make_room(self) -> None:
         """Enlarge what a kernel that has stopped with status GROW says is too small."""
-        self.state = make_room(self.state, self._out.needs)
+        self.state = make_room(self.state, self.out.needs)
         self._prepare_output(1)
 
     def clear(self, with_events: bool) -> None:
         """Empty the buffers; what is needed, kernels say anew."""
-        self._out.counters[()] = _NOTHING[with_events]
+        self.out.counters[()] = _NOTHING[with_events]
 
     def _lasting(self) -> tuple[Any, ...]:
         """What kernels are given besides records."""
-        return self.model, self.state, self.scores, self._choice, self._walk, self._out
+        return self.model, self.state, self.scores, self.choice, self._walk, self.out
 
     def calls(self, records: Records) -> tuple[Callable[[], None], Callable[[], None]]:
         """Absorb records of :meth:`prepare`, and answer them: while state and output stay the same."""
@@ -208,7 +176,7 @@ class BeamSearch:
         return self._advance.once(lasting, records), self._answer.once(lasting, records)
 
     def run(
-        self, batch: Batch, founders: np.ndarray = NO_FOUNDERS, *, with_events: bool = False
+        self, batch: Batch, founders: np.ndarray = NONE, *, with_events: bool = False
     ) -> Iterator[tuple[int, int, Output]]:
         """Absorb records in order.
 
@@ -233,7 +201,7 @@ class BeamSearch:
         self.clear(with_events)
         while start < n:
             records = self.prepare(batch, founders)
-            out, counters = self._out, self._out.counters
+            out, counters = self.out, self.out.counters
             self._advance(self._lasting(), records)
             status = counters.status
             if status == GROW:
@@ -252,7 +220,7 @@ class BeamSearch:
         self.clear(False)
         records = self.prepare(batch)
         self._answer(self._lasting(), records)
-        return self._out
+        return self.out
 
     def weigh(self, batch: Batch, slots: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Probability and log predictive, each of shape (n, slots + 1), of joining clusters or a new one.
@@ -261,7 +229,7 @@ class BeamSearch:
         """
         records = self.prepare(batch)
         shares, logs = np.zeros((2, batch.size, len(slots) + 1))
-        lasting = self.model, self.state, self.scores, self._choice
+        lasting = self.model, self.state, self.scores, self.choice
         self._weigh(lasting, records, slots.astype(np.int64), shares, logs)
         return shares, logs
 
@@ -338,6 +306,10 @@ class BeamSearch:
         columns = pool.column[slots]
         return slots[(columns < 0) | (pool.holds[pool.counters.half, self.head, np.maximum(columns, 0)] == 1)]
 
+    def labels_of(self, slots: np.ndarray) -> np.ndarray:
+        """The labels of clusters."""
+        return np.asarray(self.state.lineages.rows["label"][self.state.pool.slots["lineage"][slots]])
+
     def pin(self, labels: Collection[int]) -> None:
         """Let the clusters of these labels, and no others, stay open for ever."""
         pool, rows = self.state.pool, self.state.lineages.rows
@@ -363,9 +335,6 @@ class BeamSearch:
             "undecided": int(counters.seq - 1 - counters.decided),
             "trellis_nodes": int(self.state.trellis.counters.used),
         }
-
-
-NONE = np.zeros(0, np.int64)
 
 
 def inherit(

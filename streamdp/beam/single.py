@@ -80,8 +80,8 @@ def shares_of_head(search: BeamSearch) -> dict[int, float]:
         touched = is_touched(words.cells["mark"][slots], words.counters.tick)
         value = np.where(touched, value, untouched)
     mass = state.pool.weight[slots] * state.beam.counters.scale * value
-    founded = search.new_weights[state.beam.counters.head] * scores.counters.new_value
-    labels = state.lineages.rows["label"][state.pool.slots["lineage"][slots]]
+    founded = search.choice.new_weight[state.beam.counters.head] * scores.counters.new_value
+    labels = search.labels_of(slots)
     total = float(mass.sum() + founded)
     shares = dict(zip(labels.tolist(), (mass / total).tolist(), strict=True))
     return {**shares, search.next_label: float(founded) / total}

@@ -15,7 +15,8 @@ import numpy as np
 from streamdp.answers.listing import counted
 from streamdp.beam.looks.moves import apply
 from streamdp.beam.looks.parting import LEAST, STRANGERS, part
-from streamdp.beam.looks.review import NONE, Due
+from streamdp.beam.looks.review import Due
+from streamdp.beam.search import NONE
 from streamdp.cli.display import Display
 from streamdp.decode.log_reader import LogReader
 from streamdp.decode.texts import TextReader

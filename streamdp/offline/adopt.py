@@ -11,7 +11,7 @@ from dataclasses import replace
 import numpy as np
 
 from streamdp.beam.looks.draft import LOOSE
-from streamdp.beam.looks.moves import Moves, numbered
+from streamdp.beam.looks.moves import Moves
 from streamdp.beam.looks.uniting import weigh_rows
 from streamdp.beam.search import inherit
 from streamdp.kernels.sound import finite, require, within
@@ -113,7 +113,7 @@ def better(stream: Stream, proposal: Proposal) -> Moves | None:
     Changes that have no cluster in common stand or fall alone.
     """
     stream = prepared(stream)
-    moves = numbered(stream.search, proposal.take(can_move(stream, proposal)))
+    moves = proposal.take(can_move(stream, proposal)).numbered(stream.search)
     if len(moves.seqs) == 0:
         return None
     task = task_of_pass(stream)

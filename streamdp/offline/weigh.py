@@ -9,7 +9,7 @@ import math
 
 import numpy as np
 
-from streamdp.beam.looks.moves import Moves, head_by_label, numbered
+from streamdp.beam.looks.moves import Moves, head_by_label
 from streamdp.beam.looks.second_look import LEAST_GAIN
 from streamdp.offline.kernels.store import FIRST_SLOT
 from streamdp.offline.task import Stream, Task, task_over
@@ -51,15 +51,7 @@ class Weigher:
         return dict(zip(names, log_h, strict=True)), self._log_prior(labels)
 
     def _log_prior(self, labels: np.ndarray) -> np.ndarray:
-        own, linked, problem = self._task.numbered(labels), self._linked, self._task.problem
-        if problem.anchors is not None:
-            if linked is None:
-                return np.array([problem.anchors.log_prior(problem.prior, own)])
-            return problem.anchors.log_terms(linked, own, by_hand=self._by_hand)
-        if linked is None:
-            return np.array([problem.prior.log_probability(own.tolist(), self._chain.times)])
-        nothing, positions = np.zeros(len(own)), linked.positions(len(own), self._chain.times)
-        return linked.log_terms(own.tolist(), positions, nothing, nothing, 0, by_hand=self._by_hand)
+        return self._chain.log_terms(self._task.numbered(labels), by_hand=self._by_hand)
 
     def gain(self, part: np.ndarray) -> float:
         """What some of the moves gain, which have no cluster in common with others that are not accepted."""
@@ -90,7 +82,7 @@ def nats_of(stream: Stream, moves: Moves) -> float:
 
 def weighed(stream: Stream, moves: Moves) -> Moves | None:
     """Moves with the nats that they gain; None where they gain none, or cannot be made."""
-    moves = numbered(stream.search, moves)
+    moves = moves.numbered(stream.search)
     if len(moves.seqs) == 0 or not can_move(stream, moves).all():
         return None
     nats = nats_of(stream, moves) if moves.nats is None else moves.nats

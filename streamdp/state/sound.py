@@ -12,7 +12,8 @@ from collections.abc import Iterator
 import msgspec
 import numpy as np
 
-from streamdp.beam.data.pool import ALIVE, VACANT
+from streamdp.beam.data.pool import VACANT
+from streamdp.beam.looks.moves import head_by_label
 from streamdp.beam.search import BeamSearch
 from streamdp.encode.batch import Batch, Labelled
 from streamdp.encode.embedding import EmbeddingError
@@ -124,15 +125,13 @@ def _check_bags(batch: Batch, words: int) -> None:
 
 def _check_belonging(held: Labelled, search: BeamSearch) -> None:
     """The words of retained records are in the clusters that have their labels, as often as they say."""
-    index, pool, slots = search.words.inverted, search.state.pool, search.head_slots()
-    slots = slots[pool.state[slots] == ALIVE]
-    names = search.state.lineages.rows["label"][pool.slots["lineage"][slots]]
-    order = np.argsort(names, kind="stable")
-    place = np.searchsorted(names[order], held.labels, side="right") - 1
+    index, pool = search.words.inverted, search.state.pool
+    names, slots = head_by_label(search)
+    place = np.searchsorted(names, held.labels, side="right") - 1
     slot = np.full(len(held.labels), -1, np.int64)
     found = np.flatnonzero(place >= 0)
-    found = found[names[order[place[found]]] == held.labels[found]]
-    slot[found] = slots[order[place[found]]]
+    found = found[names[place[found]] == held.labels[found]]
+    slot[found] = slots[place[found]]
     counted = np.bincount(slot[slot >= 0], minlength=len(pool.slots))
     smaller = (counted > pool.slots["size"])[pool.state != VACANT]
     require(not smaller.any(), "a cluster is smaller than what it retains")

@@ -9,7 +9,6 @@ import numpy as np
 from streamdp.answers.describe import top_words
 from streamdp.beam.data.pool import CLOSED
 from streamdp.beam.data.state import REVIEW_EVERY
-from streamdp.beam.looks.review import labels_of
 from streamdp.beam.search import BeamSearch
 from streamdp.encode.batch import Batch, Labelled
 from streamdp.encode.encoders import Encoder
@@ -65,7 +64,7 @@ def keywords_of(search: BeamSearch, encoder: Encoder) -> dict[int, list[str]]:
     words = encoder.vocabulary.words
     spoken[: len(words)] &= ~encoder.grammar()[: len(spoken)]
     slots = search.head_slots()
-    labels = labels_of(search, slots).tolist()
+    labels = search.labels_of(slots).tolist()
     bags = [bag_of(search, slot, said=spoken) for slot in slots.tolist()]
     elsewhere = Elsewhere.of(bags, len(search.words.learned.counts))
     return {
@@ -79,7 +78,7 @@ def statistics_of(search: BeamSearch) -> Statistics | None:
     family, slots = search.likelihood, search.head_slots()
     concentration = float(getattr(search.model.prior, "concentration", 1.0))
     own = search.state.pool.slots[slots]
-    labels = search.state.lineages.rows["label"][own["lineage"]].tolist()
+    labels = search.labels_of(slots).tolist()
     sizes = own["size"].tolist()
     if family.ordered:
         return None
@@ -105,7 +104,7 @@ class _Labels:
         self._search, self._slots = search, slots
 
     def __contains__(self, label: object) -> bool:
-        return bool((labels_of(self._search, self._slots) == label).any())
+        return bool((self._search.labels_of(self._slots) == label).any())
 
 
 def entitle(
@@ -123,7 +122,7 @@ def entitle(
     """
     last, every = search.seq - 1, search.head_slots()
     slots = every[search.state.pool.slots["last"][every] >= last - last % REVIEW_EVERY]
-    labels = labels_of(search, slots).tolist()
+    labels = search.labels_of(slots).tolist()
     sizes = dict(zip(labels, search.state.pool.slots["size"][slots].tolist(), strict=True))
     places = dict(zip(labels, slots.tolist(), strict=True))
     due = [label for label in titles.due([*sizes], [*sizes.values()]) if samples.held(label)]

@@ -13,7 +13,7 @@ from streamdp.answers.describe import Candidate, Census
 from streamdp.answers.evidence import Evidence
 from streamdp.beam.data.state import REVIEW_EVERY, Output
 from streamdp.beam.facts import facts_of
-from streamdp.beam.search import NO_FOUNDERS, BeamSearch
+from streamdp.beam.search import NONE, BeamSearch
 from streamdp.encode.batch import Labelled
 from streamdp.encode.encoders import Encoded, Encoder
 from streamdp.encode.order import ReorderBuffer, placed, refuse
@@ -139,7 +139,7 @@ class BeamStream(Stream):
 
     def decided(self, search: BeamSearch, records: Columns) -> np.ndarray:
         """What was decided elsewhere of the next records, as ``BeamSearch.run`` takes it."""
-        return NO_FOUNDERS
+        return NONE
 
     def _run(self, answers: Answers) -> None:
         """Let the beam absorb the records of the warm-up."""

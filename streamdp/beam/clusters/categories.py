@@ -21,7 +21,7 @@ from streamdp.beam.data.pool import CLOSED, Pool
 from streamdp.beam.data.sizes import Sizes, join_class
 from streamdp.beam.data.state import Incoming, Model, State
 from streamdp.beam.step import clusters as contract
-from streamdp.beam.step.evidence import may_found
+from streamdp.beam.step.evidence import least_new
 from streamdp.kernels.jit import kernel
 from streamdp.likelihoods.categorical import (
     FIELD,
@@ -203,7 +203,7 @@ def _score(
 def _sum_up(
     rows: Any, bag: Any, model: Model, state: State, scores: Scores, record: Incoming, log_base: float
 ) -> None:
-    founds = may_found(model, state.beam)
+    founds = least_new(model, state.beam) >= 0.0
     sum_values(state.pool, state.sizes, scores, SHORT + 1, False, founds, log_base)
 
 

@@ -131,6 +131,20 @@ def add_words(index: Index, slot: int, words: np.ndarray, counts: np.ndarray, fr
 
 
 @kernel
+def _drop_posting(index: Index, word: int, e: int) -> None:
+    """Take a posting out of the list of its word; the last one stands in its place."""
+    start = index.lists[word].start
+    last = start + index.lists[word].length - 1
+    index.lists[word].length -= 1
+    index.counters.posted -= 1
+    if e != last:
+        index.slot[e] = index.slot[last]
+        index.occurrences[e] = index.occurrences[last]
+        index.back[e] = index.back[last]
+        index.where[index.own[index.slot[e]].start + index.back[e]] = e - start
+
+
+@kernel
 def take_words(index: Index, slot: int, words: np.ndarray, counts: np.ndarray) -> None:
     """Take a record's counts out of a slot that holds them; it keeps its blocks, so that they can return."""
     for i in range(words.shape[0]):
@@ -140,16 +154,9 @@ def take_words(index: Index, slot: int, words: np.ndarray, counts: np.ndarray) -
         index.occurrences[e] -= counts[i]
         if index.occurrences[e] > 0:
             continue
-        start, begin = index.lists[w].start, index.own[slot].start
+        begin = index.own[slot].start
         entry, end = begin + index.back[e], begin + index.types[slot] - 1
-        last = start + index.lists[w].length - 1
-        index.lists[w].length -= 1
-        index.counters.posted -= 1
-        if e != last:
-            index.slot[e] = index.slot[last]
-            index.occurrences[e] = index.occurrences[last]
-            index.back[e] = index.back[last]
-            index.where[index.own[index.slot[e]].start + index.back[e]] = e - start
+        _drop_posting(index, w, e)
         index.types[slot] -= 1
         if entry != end:
             index.word[entry] = index.word[end]
@@ -195,17 +202,9 @@ def unindex(index: Index, slot: int) -> None:
     begin = index.own[slot].start
     for i in range(index.types[slot]):
         w = index.word[begin + i]
-        start = index.lists[w].start
-        at = start + index.where[begin + i]
-        last = start + index.lists[w].length - 1
+        at = index.lists[w].start + index.where[begin + i]
         index.where[begin + i] = index.occurrences[at]
-        if at != last:
-            index.slot[at] = index.slot[last]
-            index.occurrences[at] = index.occurrences[last]
-            index.back[at] = index.back[last]
-            index.where[index.own[index.slot[at]].start + index.back[at]] = at - start
-        index.lists[w].length -= 1
-        index.counters.posted -= 1
+        _drop_posting(index, w, at)
         if index.lists[w].length == 0:
             drop_list(index.postings, index.slot, index.lists, w)
         else:

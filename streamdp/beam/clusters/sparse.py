@@ -180,17 +180,6 @@ def _log_value(scores: WordScores, slot: int, part: float) -> float:
 
 
 @kernel
-def _touched_logs(scores: Scores, sizes: Sizes, peak: float) -> float:
-    """Logarithms of the values of the clusters that share a word; the greatest of them and ``peak``."""
-    words, value = scores.words, scores.value
-    for j in range(words.counters.touched):
-        slot = words.touched[j]
-        value[slot] = _log_value(words, slot, words.partial[sizes.of[slot]])
-        peak = max(peak, value[slot])
-    return peak
-
-
-@kernel
 def _sum_classes(weight: np.ndarray, value: np.ndarray, high: int) -> tuple[float, float]:
     """Weight times value, and weight, of all size classes but the empty cluster's."""
     # four chains of additions each: the processor need not wait for one to end
@@ -226,7 +215,10 @@ def _long_logs(sizes: Sizes, scores: Scores, founds: bool) -> float:
     for c in range(1, high):
         if sizes.classes[c].refs > 0:
             peak = max(peak, words.log_ratio[c])
-    peak = _touched_logs(scores, sizes, peak)
+    for j in range(words.counters.touched):
+        slot = words.touched[j]
+        scores.value[slot] = _log_value(words, slot, words.partial[sizes.of[slot]])
+        peak = max(peak, scores.value[slot])
     for c in range(1, high):
         words.ratio[c] = _exp(words.log_ratio[c] - peak) if sizes.classes[c].refs > 0 else 0.0
     return peak

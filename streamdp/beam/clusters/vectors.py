@@ -18,7 +18,7 @@ from streamdp.beam.data.state import Incoming, Model, Output, State
 from streamdp.beam.step import clusters as contract
 from streamdp.beam.step.candidates import offer_slot
 from streamdp.beam.step.clusters import clear
-from streamdp.beam.step.evidence import may_found
+from streamdp.beam.step.evidence import least_new
 from streamdp.kernels.jit import kernel
 from streamdp.kernels.rows import ints, of, reals
 from streamdp.likelihoods.vectors import (
@@ -134,7 +134,7 @@ def _asked(model: Model, state: State, scores: Scores, record: Incoming, apart: 
 @kernel
 def _sum(model: Model, state: State, scores: Scores, new: float) -> float:
     """Values of the open clusters from their logarithms, and the sums; the logarithm of what is 1."""
-    pool, value, founds = state.pool, scores.value, may_found(model, state.beam)
+    pool, value, founds = state.pool, scores.value, least_new(model, state.beam) >= 0.0
     peak = new if founds else -np.inf
     for s in range(pool.counters.high):
         if pool.state[s] == ALIVE:

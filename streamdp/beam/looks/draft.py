@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
 from streamdp.beam.looks.moves import Moves
 from streamdp.beam.looks.pieces import pieces
 from streamdp.beam.looks.recent import Recent, gather
-from streamdp.beam.looks.review import Due, doubled, labels_of
+from streamdp.beam.looks.review import Due, doubled
 from streamdp.beam.looks.second_look import LEAST_GAIN
 from streamdp.beam.looks.uniting import (
     Tail,
@@ -25,17 +25,16 @@ from streamdp.beam.looks.uniting import (
     ratios_of_unions,
     settle_records,
     tail_of,
-    unite_rows,
     weigh_pairs,
     weigh_rows,
     weigh_strays,
 )
 from streamdp.beam.search import BeamSearch
 from streamdp.encode.batch import Batch
-from streamdp.kernels.rows import grown, made
+from streamdp.kernels.rows import grown, ints, longer, made, of, reals
 from streamdp.likelihoods import VectorFamily
 from streamdp.likelihoods.base import MEMBERS, NOTHING, grain, nearest, variances, whitened
-from streamdp.likelihoods.vectors import log_marginal_entry
+from streamdp.likelihoods.vectors import log_marginal_entry, merge_entry
 from streamdp.priors.base import found_weight
 
 NEAR = 6
@@ -95,19 +94,13 @@ class Draft:
         self._recent = made(Recent, sizes, slot=self._before.copy(), **same)
         gather(self._prior, self._state, self._recent)
         width = self.family.width
-        self.of = _Clusters(
-            np.zeros(room, np.int64),
-            np.zeros(room, bool),
-            np.ones(room, bool),
-            np.zeros((room, width)),
-            np.zeros(room),
-            np.zeros((room, self.family.dimension)),
-        )
+        wide = {"slots": room, "width": width, "dimension": self.family.dimension}
+        self.of = made(_Clusters, wide, able=np.ones(room, bool))
         self.of.founder[:known] = pool.founder[self.slots]
         self.of.able[:known] = pool.pinned[self.slots] == 0
         final, stays = self._before[: max(due.since - recent.first, 0)], self.of.stays
         stays[:known] = recent.held[self.slots] < pool.slots["size"][self.slots]
-        stays[:known] |= np.isin(labels_of(search, self.slots), due.whole)
+        stays[:known] |= np.isin(search.labels_of(self.slots), due.whole)
         stays[final[final >= 0]] = True
         stays[self._before[due.fixed - recent.first]] = True
         self._row = np.zeros(width)
@@ -203,9 +196,9 @@ class Draft:
         if self._sizes.all():
             room = 2 * len(self._sizes)
             pool = self._state.pool
-            pool = pool._replace(slots=_longer(pool.slots), weight=_longer(pool.weight))
+            pool = pool._replace(slots=longer(pool.slots, room), weight=longer(pool.weight, room))
             self._state = self._state._replace(pool=pool)
-            self._recent, self.of = grown(self._recent, "slots", room), _Clusters(*map(_longer, self.of))
+            self._recent, self.of = grown(self._recent, "slots", room), grown(self.of, "slots", room)
         return int(np.flatnonzero(self._sizes == 0)[0])
 
     def _settle(self, parts: np.ndarray) -> None:
@@ -309,7 +302,7 @@ class Draft:
         move_members(self._prior, self._state, self._recent, members, into)
         founded = self._state.beam.founded
         founded -= 1
-        unite_rows(self._terms, self.of.block, gone, into)
+        merge_entry(self._terms, self.of.block[into], self.of.block[gone])
         self.of.founder[into] = min(self.of.founder[into], self.of.founder[gone])
         self._refresh(into)
 
@@ -407,19 +400,15 @@ class Draft:
 class _Clusters(NamedTuple):
     """Facts of clusters by number."""
 
-    founder: np.ndarray  # int64[K] number of the first record
-    stays: np.ndarray  # bool[K] none of its records can leave
-    able: np.ndarray  # bool[K] others may join
-    block: np.ndarray  # float64[K, width] the rows of retained records
-    log_h: np.ndarray  # float64[K]
-    centre: np.ndarray  # float64[K, D] in units of the expected spread
+    founder: Annotated[np.ndarray, ints("slots")]  # number of the first record
+    stays: Annotated[np.ndarray, of(np.bool_, "slots")]  # none of its records can leave
+    able: Annotated[np.ndarray, of(np.bool_, "slots")]  # others may join
+    block: Annotated[np.ndarray, reals("slots", "width")]  # the rows of retained records
+    log_h: Annotated[np.ndarray, reals("slots")]
+    centre: Annotated[np.ndarray, reals("slots", "dimension")]  # in units of the expected spread
 
 
 def _founders(slots: np.ndarray) -> np.ndarray:
     """The first record of the cluster of each, shape (n,)."""
     _, first, inverse = np.unique(slots, return_index=True, return_inverse=True)
     return np.asarray(first[inverse])
-
-
-def _longer(array: np.ndarray) -> np.ndarray:
-    return np.concatenate([array, np.zeros_like(array)])

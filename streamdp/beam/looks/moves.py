@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import chain
-from typing import Any, NamedTuple, Self, TypeVar
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
@@ -52,8 +52,12 @@ class Moves(NamedTuple):
         seqs, was, labels, shares = (each[chosen] for each in self[:4])
         return self._replace(seqs=seqs, was=was, labels=labels, shares=shares)
 
+    def numbered(self, search: BeamSearch) -> Self:
+        """The same with the labels that new clusters will have."""
+        labels, fresh = self.labels.copy(), self.labels >= self.minted
+        labels[fresh] = search.next_label + np.unique(labels[fresh], return_inverse=True)[1]
+        return self._replace(labels=labels, minted=search.next_label)
 
-SomeMoves = TypeVar("SomeMoves", bound=Moves)
 
 Row = tuple[int, int, np.ndarray, np.ndarray]
 """Kind of an event, slot, labels that records came from or went to, how many each."""
@@ -69,13 +73,6 @@ def is_full(search: BeamSearch) -> bool:
     """Whether the best hypothesis may found no more clusters."""
     founded = float(search.state.beam.founded[search.head])
     return not found_weight(search.model.prior, founded) > 0.0
-
-
-def numbered(search: BeamSearch, moves: SomeMoves) -> SomeMoves:
-    """The same with the labels that new clusters will have."""
-    labels, fresh = moves.labels.copy(), moves.labels >= moves.minted
-    labels[fresh] = search.next_label + np.unique(labels[fresh], return_inverse=True)[1]
-    return moves._replace(labels=labels, minted=search.next_label)
 
 
 def _founders(search: BeamSearch, moves: Moves) -> tuple[np.ndarray, np.ndarray]:
@@ -100,13 +97,10 @@ def apply(search: BeamSearch, held: Labelled, moves: Moves, *, with_events: bool
     ``with_events`` says whether cluster events are wanted. Yields revisions and events; the buffers are used
     again when the iterator goes on. In the end ``held`` has the labels that came of it.
     """
-    times = np.zeros(held.batch.size) if held.batch.times is None else held.batch.times
-    times = np.ascontiguousarray(times, np.float64)
-
     yield from decide(search, with_events=with_events)
-    moves = numbered(search, moves)
+    moves = moves.numbered(search)
     founders, first = _founders(search, moves)
-    _found(search, founders, times[first - held.first])
+    _found(search, founders, search.prepare(held.batch.take(first - held.first)).times)
     recent = gather_recent(search, held.first, held.batch, held.labels)
     labels, slots = head_by_label(search)
     into = slots[np.searchsorted(labels, moves.labels)]
@@ -114,7 +108,6 @@ def apply(search: BeamSearch, held: Labelled, moves: Moves, *, with_events: bool
     if with_events:
         yield from _report(search, [_end(moves, left, slot) for slot in _ended(search, left, into)])
     chosen = held.batch.take(moves.seqs - held.first)
-    chosen_times = times[moves.seqs - held.first]
     concerned = np.unique(np.concatenate([left, into]))
     lasting = _recollect(search, held.batch, recent, concerned, forget=False)
     model, family = search.model, search.model.family
@@ -122,7 +115,7 @@ def apply(search: BeamSearch, held: Labelled, moves: Moves, *, with_events: bool
         model = model._replace(family=family._replace(vector=lasting))
 
     def move(out: Output) -> None:
-        records = search.prepare(chosen)._replace(times=chosen_times)
+        records = search.prepare(chosen)
         state, scores = search.state, search.scores
         move_records(model, state, scores, recent, out, records, moves.seqs, into, moves.shares)
 

@@ -19,9 +19,9 @@ from streamdp.beam.data.state import REVIEW_EVERY
 from streamdp.beam.looks.dividing import PART, Bags, divide, try_as_two, weigh_strangers
 from streamdp.beam.looks.moves import Moves, head_by_label, is_full
 from streamdp.beam.looks.rearrange import tidy
-from streamdp.beam.looks.review import NONE, Due, by_label, doubled, gather_recent, labels_of, slots_of
+from streamdp.beam.looks.review import Due, by_label, doubled, gather_recent, slots_of
 from streamdp.beam.looks.uniting import ratios_of_unions
-from streamdp.beam.search import BeamSearch
+from streamdp.beam.search import NONE, BeamSearch
 from streamdp.encode.batch import Batch, Labelled
 from streamdp.kernels.rows import made
 from streamdp.likelihoods import WordFamily
@@ -137,7 +137,7 @@ def _is_free(seqs: np.ndarray, due: Due) -> bool:
 def _of_size(search: BeamSearch, slots: np.ndarray, size: int) -> np.ndarray:
     """The slots of clusters of about a size."""
     away = np.abs(np.log(search.state.pool.slots["size"][slots] / size))
-    return slots[np.lexsort((labels_of(search, slots), away))[:STRANGERS]]
+    return slots[np.lexsort((search.labels_of(slots), away))[:STRANGERS]]
 
 
 def _moves(search: BeamSearch, held: Labelled, places: np.ndarray, side: np.ndarray) -> Moves | None:

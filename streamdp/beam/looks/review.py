@@ -13,7 +13,7 @@ from streamdp.beam.data.state import GROW, REVIEW_EVERY, Incoming, Output
 from streamdp.beam.looks.rearrange import keep_head
 from streamdp.beam.looks.recent import Recent, gather
 from streamdp.beam.looks.second_look import Look, look_again
-from streamdp.beam.search import BeamSearch
+from streamdp.beam.search import NONE, BeamSearch
 from streamdp.encode.batch import Batch
 from streamdp.kernels.rows import made
 
@@ -25,9 +25,6 @@ MOST_WORDS = 512
 
 MOST_RECORDS = 50
 """Records of such a cluster: hardly any larger one becomes part of another, and each costs the most."""
-
-
-NONE = np.zeros(0, np.int64)
 
 
 class Due(NamedTuple):
@@ -91,8 +88,7 @@ def review(
     chosen = batch.slice(start, stop)
     slots = _of_age(search, recent, due)
     slots = slots[~np.isin(slots, recent.slot[: max(due.since - first, 0)])]
-    if len(due.whole):
-        slots = slots[~np.isin(labels_of(search, slots), due.whole)]
+    slots = slots[~np.isin(search.labels_of(slots), due.whole)]
     inverted, words = search.words.inverted, len(search.words.learned.counts)
     # a cluster may have taken in others, and records, by the time that it is looked at
     lengths = np.diff(chosen.offsets)
@@ -112,17 +108,15 @@ def gather_recent(search: BeamSearch, first: int, batch: Batch, labels: np.ndarr
     """The records in lists by the slot of their cluster."""
     state, pool = search.state, search.state.pool
     slot = slots_of(search, labels)
+    time = np.zeros(batch.size) if batch.times is None else np.array(batch.times, np.float64)
     position = np.arange(first, first + batch.size, dtype=np.float64)
-    if not search.model.by_records:
-        assert batch.times is not None
-        position = np.array(batch.times, np.float64)
     recent = made(
         Recent,
         {"records": batch.size, "slots": len(pool.state)},
         first=first,
         slot=slot,
-        position=position,
-        time=np.zeros(batch.size) if batch.times is None else np.array(batch.times, np.float64),
+        position=position if search.model.by_records else time,
+        time=time,
     )
     gather(search.model.prior, state, recent)
     return recent
@@ -140,15 +134,9 @@ def slots_of(search: BeamSearch, labels: np.ndarray) -> np.ndarray:
 
 def by_label(search: BeamSearch, slots: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Labels of clusters, in order, and the slots of each."""
-    labels = labels_of(search, slots)
+    labels = search.labels_of(slots)
     order = np.argsort(labels)
     return labels[order], slots[order]
-
-
-def labels_of(search: BeamSearch, slots: np.ndarray) -> np.ndarray:
-    """The labels of clusters."""
-    state = search.state
-    return np.asarray(state.lineages.rows["label"][state.pool.slots["lineage"][slots]])
 
 
 def _of_age(search: BeamSearch, recent: Recent, due: Due) -> np.ndarray:

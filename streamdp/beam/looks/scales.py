@@ -15,9 +15,9 @@ import numpy as np
 from streamdp.beam.looks.draft import Draft
 from streamdp.beam.looks.moves import Moves
 from streamdp.beam.looks.rearrange import tidy
-from streamdp.beam.looks.review import Due, gather_recent, labels_of
+from streamdp.beam.looks.review import Due, gather_recent
 from streamdp.beam.looks.uniting import rebase_slots
-from streamdp.beam.search import BeamSearch
+from streamdp.beam.search import NONE, BeamSearch
 from streamdp.encode.batch import Labelled
 from streamdp.kernels.rows import power_of_two
 from streamdp.likelihoods import VectorFamily
@@ -28,8 +28,6 @@ EVERY = 2048
 
 FREEDOM = 10
 """Degrees of freedom for each parameter of a dimension from which on clusters tell how wide clusters are."""
-
-NONE = np.zeros(0, np.int64)
 
 
 def due_at(seq: int) -> bool:
@@ -73,7 +71,7 @@ def follow(search: BeamSearch, held: Labelled, due: Due, began: VectorFamily) ->
             draft = other
     scratch = np.zeros(draft.family.width)
     log_h = -rebase_slots(search.model.family.vector, search.state, scratch)
-    moves = draft.moves(labels_of(search, draft.slots), search.next_label)
+    moves = draft.moves(search.labels_of(draft.slots), search.next_label)
     if len(moves.seqs):
         yield moves
     search.rebase(draft.family)

@@ -26,7 +26,6 @@ from streamdp.likelihoods.vectors import (
     coarsen,
     log_marginal,
     log_marginal_of_both,
-    merge,
     own,
     predictive,
     rebase,
@@ -62,13 +61,6 @@ def weigh_pairs(
     """log H of two rows as one, of each pair."""
     for p in range(first.shape[0]):
         out[p] = log_marginal_of_both(family, block[first[p]], block[second[p]], union)
-
-
-@entry
-def unite_rows(family: Any, block: np.ndarray, gone: int, into: int) -> None:
-    """Add one row to another."""
-    merge(family, block[into], block[gone])
-    settle(family, block[into])
 
 
 class Tail(NamedTuple):

@@ -188,17 +188,6 @@ def _report_ends(state: State, out: Output, walk: Walk, count: int, pairs: int) 
 
 
 @kernel
-def report_changes(state: State, out: Output, walk: Walk, count: int, heir: int, minted: int) -> None:
-    """Tell what it means that hypothesis ``heir`` becomes the head: ``count`` undecided earlier records.
-
-    Their lineages are labelled already, with new labels from ``minted`` on; the labels announced stand yet.
-    """
-    pairs = _moved_pairs(state, walk, count)
-    _report_splits(state, out, walk, count, pairs, heir, minted)
-    _report_ends(state, out, walk, count, pairs)
-
-
-@kernel
 def _find_affected(state: State, walk: Walk, count: int, heir: int) -> None:
     """Walk along the new head's history; mark the clusters that are not what the last head's were."""
     seq, decided = state.beam.counters.seq, state.beam.counters.decided
@@ -251,8 +240,10 @@ def change_head(state: State, out: Output, walk: Walk, heir: int) -> None:
     minted = beam.counters.next_label
     _find_affected(state, walk, count, heir)
     inherit(state, walk, count)
-    if out.counters.with_events:
-        report_changes(state, out, walk, count, heir, minted)
+    if out.counters.with_events:  # lineages have their new labels, and what was announced stands yet
+        pairs = _moved_pairs(state, walk, count)
+        _report_splits(state, out, walk, count, pairs, heir, minted)
+        _report_ends(state, out, walk, count, pairs)
     _revise(state, out, walk, count)
 
 

@@ -36,12 +36,6 @@ LAST = 2**62
 
 
 @kernel
-def forget_top(choice: Choice) -> None:
-    """The best child is not known yet: no child comes last."""
-    choice.counters.top_parent = -1
-
-
-@kernel
 def note_top(pool: Pool, beam: Beam, choice: Choice) -> None:
     """Take over the best child, which is the only one so far; find the hypotheses that could do the same."""
     parent, slot = choice.children[0].parent, choice.children[0].slot
@@ -180,12 +174,6 @@ def _keep_greedy(model: Model, state: State, scores: Scores, choice: Choice, bes
 
 
 @kernel
-def _find_head(choice: Choice) -> None:
-    """The child of the greedy hypothesis where that leads, else the best one."""
-    choice.counters.best_child = choice.counters.greedy_child if choice.counters.leading else 0
-
-
-@kernel
 def _offer_all(
     model: Model, state: State, scores: Scores, choice: Choice, limit: int, best: float, seq: int
 ) -> None:
@@ -225,7 +213,7 @@ def choose(model: Model, state: State, scores: Scores, choice: Choice, seq: int)
     """Select the children of all hypotheses, best first; find the one that is to be announced."""
     rank_parents(state.beam, choice)
     best = gather(model, state, scores, choice)
-    forget_top(choice)
+    choice.counters.top_parent = -1  # the best child is not known yet: no child comes last
     for last in range(0 if choice.counters.parents > 1 else 1, 2):
         # first the best child alone, then all: in a loop, so that it is compiled once
         _offer_all(model, state, scores, choice, model.beam if last else 1, best, seq)
@@ -233,7 +221,7 @@ def choose(model: Model, state: State, scores: Scores, choice: Choice, seq: int)
             note_top(state.pool, state.beam, choice)
     order_last_first(Children(choice.children), choice.counters.children)
     _keep_greedy(model, state, scores, choice, best, seq)
-    _find_head(choice)
+    choice.counters.best_child = choice.counters.greedy_child if choice.counters.leading else 0
     start_again(choice)
 
 

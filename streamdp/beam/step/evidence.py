@@ -15,15 +15,6 @@ from streamdp.priors.base import found_weight
 
 
 @kernel
-def may_found(model: Model, beam: Beam) -> bool:
-    """Whether any hypothesis may found another cluster."""
-    for h in range(beam.counters.width):
-        if found_weight(model.prior, np.float64(beam.founded[h])) > 0.0:
-            return True
-    return False
-
-
-@kernel
 def least_new(model: Model, beam: Beam) -> float:
     """The least stored weight of a new cluster under any hypothesis; below 0 where none may found one."""
     least, most = np.inf, 0.0
