@@ -19,7 +19,7 @@ from streamdp.offline.held_out import left_to_right
 from streamdp.offline.hyper import Hyper, slice_sample, west
 from streamdp.offline.samplers import Gibbs, LinkGibbs
 from streamdp.offline.samplers.permutation import Permutation
-from streamdp.offline.schedule import Budget, Draws, Hybrid, run, run_chains
+from streamdp.offline.schedule import Budget, Hybrid, run, run_chains
 
 
 def greedy(problem: Problem, log_weight: object) -> list[int]:
@@ -285,10 +285,10 @@ def test_every_hyperparameter_moves_and_the_joint_stays_true() -> None:
 def test_schedules() -> None:
     problem = Problem("multinomial", 6)
     chain = problem.chain(EXCHANGEABLE["crp"], seed=1)
-    draws = Draws(thin=5)
-    trace, best = run(chain, Gibbs(), Budget(rounds=30), draws)
+    draws: list[np.ndarray] = []
+    trace, best = run(chain, Gibbs(), Budget(rounds=30), draws, thin=5)
     assert len(trace.seconds) == 30
-    assert len(draws.labels) == 6
+    assert len(draws) == 6
     assert best.log_joint == max([best.log_joint, *trace.log_joint])
     joint = problem.log_likelihood(best.labels.tolist()) + best.prior.log_probability(best.labels.tolist())
     assert best.log_joint == pytest.approx(joint)

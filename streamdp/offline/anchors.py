@@ -94,25 +94,21 @@ class Anchors:
         weigh_held(self.held, prior.decay.terms(), self.positions, found)
         return found
 
-    def log_terms(self, prior: DistanceDependent, labels: np.ndarray, *, by_hand: bool = False) -> np.ndarray:
-        """log of the share that each record's choice had, as :meth:`DistanceDependent.log_terms`."""
-        weights, held = self.weights_of_links(prior), np.flatnonzero(labels < self.count)
-        own, total = np.zeros(len(labels)), weights.sum(axis=0)
-        own[held] = weights[labels[held], held]
-        return prior.log_terms(labels.tolist(), self.positions, own, total, self.count, by_hand=by_hand)
+    def log_terms(self, prior: Prior, labels: np.ndarray, *, by_hand: bool = False) -> np.ndarray:
+        """What log p(z | where the frozen records are) consists of, in nats, as a chain has it.
 
-    def log_prior(self, prior: Prior, labels: Sequence[int] | np.ndarray, *, by_hand: bool = False) -> float:
-        """log p(z | where the frozen records are), in nats; labels below A are those of clusters here.
-
-        ``by_hand`` is as for :meth:`log_terms`.
+        Labels below A are those of clusters here.
         """
-        values = np.asarray(labels)
         if (linked := by_distance(prior)) is not None:
-            return float(self.log_terms(linked, values, by_hand=by_hand).sum())
+            weights, held = self.weights_of_links(linked), np.flatnonzero(labels < self.count)
+            own, total = np.zeros(len(labels)), weights.sum(axis=0)
+            own[held] = weights[labels[held], held]
+            return linked.log_terms(labels.tolist(), self.positions, own, total, self.count, by_hand=by_hand)
         # what matters of the frozen: under the uniform process how many clusters, else their sizes
         sizes = self.sizes if by_order(prior) is None else np.ones(self.count, np.int64)
         before: list[Any] = [*np.repeat(np.arange(self.count), sizes), *range(-self.closed, 0)]
-        return prior.log_probability([*before, *values.tolist()]) - prior.log_probability(before)
+        after = prior.log_probability([*before, *labels.tolist()])
+        return np.array([after - prior.log_probability(before)])
 
     def united(self, into: int, gone: int, likelihood: Likelihood) -> Anchors:
         """The same with the records of cluster ``gone`` in another; those after it move up by one."""

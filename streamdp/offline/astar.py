@@ -18,7 +18,7 @@ import numpy as np
 from streamdp.kernels.rows import grown
 from streamdp.likelihoods import Likelihood, VectorFamily, WordFamily
 from streamdp.likelihoods.vectors import NormalFamily
-from streamdp.offline.chain import canonical
+from streamdp.offline.chain import canonical, in_order
 from streamdp.offline.kernels.allocation import fill, new_allocation
 from streamdp.offline.kernels.astar import (
     EMPTY_QUEUE,
@@ -268,7 +268,8 @@ class Search:
         prepare(self.store)
         store: Any = self.store
         fresh = store.fresh
-        self.order = _placed(fresh + log_coefficients(self.store, likelihood), options)
+        alone = fresh + log_coefficients(self.store, likelihood)
+        self.order = in_order(options.order, alone, lambda: np.random.default_rng(options.seed))
         self.link_weights = all_link_weights(prior, data, options.distances)
         if likelihood.sparse:
             given = store.terms, store.offsets, store.words, store.counts
@@ -327,15 +328,6 @@ class Search:
             labels[i] = self.tree.label[node]
             node = self.tree.parent[node]
         return labels
-
-
-def _placed(fresh: np.ndarray, options: Options) -> np.ndarray:
-    """The records in the order they are placed in."""
-    if options.order == "random":
-        return np.random.default_rng(options.seed).permutation(len(fresh))
-    if options.order == "given":
-        return np.arange(len(fresh))
-    return np.argsort(fresh if options.order == "ascending" else -fresh, kind="stable")
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,6 +15,7 @@ from streamdp.offline.anchors import Anchors
 from streamdp.offline.kernels.allocation import clear_from, fill, grown_allocation, new_allocation, sweep
 from streamdp.offline.kernels.rng import draw_uniform, new_random
 from streamdp.offline.kernels.store import FIRST_SLOT, prepare
+from streamdp.offline.plan import Order
 from streamdp.offline.prepare import Data, counts_of, new_store, with_terms
 from streamdp.priors import by_distance
 from streamdp.priors.base import Prior, Weights
@@ -35,6 +36,15 @@ def canonical(labels: Sequence[int] | np.ndarray, held: int = 0) -> np.ndarray:
     numbered = values.astype(np.int64)
     numbered[moves] = rank[inverse.reshape(-1)]
     return numbered
+
+
+def in_order(order: Order, alone: np.ndarray, random: Callable[[], np.random.Generator]) -> np.ndarray:
+    """Record numbers in an order, shape (N,): at random, or by log H of each ``alone``, shape (N,)."""
+    if order == "random":
+        return random().permutation(len(alone))
+    if order == "given":
+        return np.arange(len(alone))
+    return np.argsort(alone if order == "ascending" else -alone, kind="stable")
 
 
 class Chain:
@@ -141,16 +151,24 @@ class Chain:
 
     def log_prior(self) -> float:
         """log p(z) in nats, given frozen records, computed anew."""
-        if self.anchors is not None:
-            return self.anchors.log_prior(self.prior, self.labels, by_hand=self.bound)
-        labels = self.allocation.labels
+        labels = self.allocation.labels if self.anchors is None else self.labels
         if self.distances is not None:
             link_weights, linked = self.link_weights(), by_distance(self.prior)
             assert linked is not None
             return linked.log_probability_by(link_weights, labels)
-        if self.bound and (linked := by_distance(self.prior)) is not None:
-            return linked.log_probability(labels.tolist(), self.times, by_hand=True)
-        return self.prior.log_probability(labels.tolist(), self.times)
+        return float(self.log_terms(labels, by_hand=self.bound).sum())
+
+    def log_terms(self, labels: np.ndarray, *, by_hand: bool) -> np.ndarray:
+        """What log p(z) of a clustering consists of: by record where distance counts, else one number.
+
+        ``by_hand`` is as for :meth:`DistanceDependent.log_terms`.
+        """
+        if self.anchors is not None:
+            return self.anchors.log_terms(self.prior, labels, by_hand=by_hand)
+        if (linked := by_distance(self.prior)) is None:
+            return np.array([self.prior.log_probability(labels.tolist(), self.times)])
+        nothing, positions = np.zeros(self.size), linked.positions(self.size, self.times)
+        return linked.log_terms(labels.tolist(), positions, nothing, nothing, 0, by_hand=by_hand)
 
     def link_weights(self) -> np.ndarray:
         """Weight of a link from record i to an earlier one, shape (N, N); empty without ``distances``."""

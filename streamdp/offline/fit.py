@@ -23,7 +23,7 @@ from streamdp.offline.handover import engine_of
 from streamdp.offline.plan import Plan, check
 from streamdp.offline.problem import Collection, Problem, Solution, problems_of, settled
 from streamdp.offline.schedule import Trace, mixing
-from streamdp.offline.similarity import similarity_matrix
+from streamdp.offline.similarity import clusters_of, similarity_matrix
 from streamdp.offline.solve import Report, solve_likelier
 from streamdp.offline.starts import sureness
 from streamdp.priors import by_distance
@@ -177,8 +177,7 @@ def summaries(collection: Collection, labels: np.ndarray) -> ClusterList:
     batch = collection.encoded.batch
     words = _telling_words(collection, labels)
     found = []
-    order = np.argsort(labels, kind="stable")
-    for members in np.split(order, np.flatnonzero(np.diff(labels[order])) + 1):
+    for members in clusters_of(labels):
         times = [t for t in (collection.records[i].time for i in members.tolist()) if t is not None]
         found.append(
             ClusterSummary(

@@ -12,7 +12,7 @@ import math
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 
@@ -46,13 +46,6 @@ class Passed(msgspec.Struct):
         return {name: getattr(self, name) for name in self.__struct_fields__ if name != "begun"}
 
 
-class _Begun(NamedTuple):
-    """A pass under way."""
-
-    seq: int
-    found: Future[Proposal]
-
-
 class Passes:
     """The passes over one stream.
 
@@ -68,7 +61,8 @@ class Passes:
         self._passed = Passed()
         self.waited = 0.0
         """Seconds that the stream has waited for a worker, in this process."""
-        self._begun: _Begun | None = None
+        self._begun: tuple[int, Future[Proposal]] | None = None
+        """The pass under way: when it began, and what it will have found."""
         self._worker: ThreadPoolExecutor | None = None
 
     def turn(
@@ -96,7 +90,7 @@ class Passes:
         begun = self._begun
         if begun is None or last:
             return begun is not None
-        return seq - begun.seq >= REVIEW_EVERY if self.waits else begun.found.done()
+        return seq - begun[0] >= REVIEW_EVERY if self.waits else begun[1].done()
 
     def _begin(self, stream: Stream | None, seq: int) -> None:
         if stream is None or self._begun is not None:
@@ -112,14 +106,14 @@ class Passes:
         rounds = max(-(-self.budget // task.problem.data.size), 2)  # a search of a part each
         self._passed.refinements += 1
         self._passed.refinement_moves += rounds * task.problem.data.size
-        self._begun = _Begun(seq, self._worker.submit(search_pass, task, rounds))
+        self._begun = (seq, self._worker.submit(search_pass, task, rounds))
 
     def _result(self) -> Proposal | None:
         """What the pass under way has found, once it has."""
         if self._begun is None:
             return None
         began = time.perf_counter()
-        found = self._begun.found.result()
+        found = self._begun[1].result()
         self.waited += time.perf_counter() - began
         return found
 
@@ -144,7 +138,7 @@ class Passes:
     def passed(self) -> Passed:
         """What passes have come to; waits for a pass under way."""
         found, begun = self._result(), self._begun
-        self._passed.begun = None if begun is None or found is None else (begun.seq, found)
+        self._passed.begun = None if begun is None or found is None else (begun[0], found)
         return self._passed
 
     def resume(self, stored: Any, seq: int, minted: int) -> None:
@@ -156,7 +150,7 @@ class Passes:
             proposal.check(seq, minted)
             found: Future[Proposal] = Future()
             found.set_result(proposal)
-            self._begun = _Begun(began, found)
+            self._begun = began, found
 
 
 def _rounded(records: int) -> int:

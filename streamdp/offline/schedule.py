@@ -151,26 +151,14 @@ class Budget:
         return (Budget(first, seconds, self.stop), Budget(max(self.rounds - first, 1), seconds, self.stop))
 
 
-@dataclass
-class Draws:
-    """Labels as they were every ``thin`` rounds."""
-
-    thin: int = 1
-    labels: list[np.ndarray] = field(default_factory=list)
-
-    def note(self, chain: Chain, rounds: int) -> None:
-        """Append the chain's labels if it is time, after so many rounds."""
-        if rounds % self.thin == 0:
-            self.labels.append(chain.labels)
-
-
 def run(
     chain: Chain,
     move: Move,
     budget: Budget,
-    draws: Draws | None = None,
+    draws: list[np.ndarray] | None = None,
     watch: Watcher | None = None,
     *,
+    thin: int = 1,
     counting: bool = False,
 ) -> tuple[Trace, Best]:
     """Run a chain until the budget is spent.
@@ -183,8 +171,8 @@ def run(
         Done in every round.
     budget
         When to stop.
-    draws
-        Given labels after every round.
+    draws, thin
+        Given labels after every so many rounds.
     watch
         Called after every round.
     counting
@@ -203,8 +191,8 @@ def run(
         trace.note(chain, working_time() - began)
         if chain.log_joint > best.log_joint:
             best = Best.of(chain)
-        if draws is not None:
-            draws.note(chain, number)
+        if draws is not None and number % thin == 0:
+            draws.append(chain.labels)
         if watch is not None:
             watch(chain, trace)
         if budget.spent(number, working_time() - began):

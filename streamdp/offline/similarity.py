@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from streamdp.kernels.jit import entry
+from streamdp.offline.chain import canonical
 
 
 @entry
@@ -88,14 +89,14 @@ def similarity_matrix(draws: ArrayLike) -> Floats:
         raise ValueError(f"{n} records are too many: the similarity matrix of {LIMIT} takes 3.2 GB")
     together = np.zeros((n, n))
     for drawn in labels:
-        for members in _clusters(drawn):
+        for members in clusters_of(drawn):
             for some in np.array_split(members, len(members) // AT_ONCE + 1):
                 together[np.ix_(some, members)] += 1.0
     together /= len(labels)
     return together
 
 
-def _clusters(labels: Integers) -> list[Integers]:
+def clusters_of(labels: Integers) -> list[Integers]:
     """The records of each cluster, in their order."""
     order = np.argsort(labels, kind="stable")
     return np.split(order, np.flatnonzero(np.diff(labels[order])) + 1)
@@ -112,7 +113,7 @@ def point_estimate(similarity: Floats, draws: ArrayLike, loss: Loss = "vi") -> t
     """
     if loss not in ("vi", "binder"):
         raise ValueError(f"loss must be 'vi' or 'binder', not {loss!r}")
-    drawn = np.unique([_numbered(draw) for draw in _checked(draws, "draws", ndim=2)], axis=0)
+    drawn = np.unique([canonical(draw) for draw in _checked(draws, "draws", ndim=2)], axis=0)
     ranked = sorted(drawn, key=lambda labels: _varying(labels, similarity, loss))
     starts = [*ranked[:DESCENTS], np.zeros_like(drawn[0]), np.arange(drawn.shape[1])]
     ends = [_descended(start, similarity, loss) for start in starts]
@@ -127,12 +128,6 @@ def _checked(values: ArrayLike, name: str, ndim: int) -> Integers:
     return given.astype(np.int64)
 
 
-def _numbered(labels: Integers) -> Integers:
-    """The labels renamed to 0, 1, ... by first appearance."""
-    _, first, codes = np.unique(labels, return_index=True, return_inverse=True)
-    return np.argsort(np.argsort(first))[codes]
-
-
 def expected_loss(labels: ArrayLike, similarity: Floats, loss: Loss) -> float:
     """The expected loss of a clustering; ``ValueError`` where the shapes do not match.
 
@@ -142,7 +137,7 @@ def expected_loss(labels: ArrayLike, similarity: Floats, loss: Loss) -> float:
     The middle term, the same for all labels, is that of their package mcclust.ext: a certain clustering has
     the value 0.
     """
-    varying = _varying(_numbered(_checked(labels, "labels", ndim=1)), similarity, loss)
+    varying = _varying(canonical(_checked(labels, "labels", ndim=1)), similarity, loss)
     totals = similarity.sum(axis=1)
     constant = totals.sum() / 2 if loss == "binder" else np.log(totals).mean()
     return max(0.0, varying + float(constant))
@@ -162,7 +157,7 @@ def _varying(labels: Integers, similarity: Floats, loss: Loss) -> float:
 def _inside(labels: Integers, similarity: Floats) -> Floats:
     """For each record the sum of its similarities to the records of its cluster, itself included."""
     inside = np.ones(len(labels))
-    for members in _clusters(labels):
+    for members in clusters_of(labels):
         for place, i in enumerate(members.tolist()):
             near = similarity[i, members]
             near[place] = 0.0
@@ -176,4 +171,4 @@ def _descended(start: Integers, similarity: Floats, loss: Loss) -> Integers:
     while True:
         sizes, inside = np.bincount(labels, minlength=n), _inside(labels, similarity)
         if not sweep(labels, similarity, loss == "vi", sizes, inside, near, cost):
-            return _numbered(labels)
+            return canonical(labels)

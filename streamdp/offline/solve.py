@@ -18,7 +18,7 @@ from streamdp.offline.hyper import Hyper, default_names
 from streamdp.offline.plan import SEARCHES, Plan
 from streamdp.offline.problem import Problem, Solution, drawn
 from streamdp.offline.samplers import METHODS, Move
-from streamdp.offline.schedule import Best, Budget, Draws, Hybrid, Trace, run, run_chains
+from streamdp.offline.schedule import Best, Budget, Hybrid, Trace, run, run_chains
 from streamdp.offline.similarity import LIMIT, point_estimate, similarity_matrix
 from streamdp.offline.starts import (
     beam_labels,
@@ -85,11 +85,10 @@ def sample(
 
     Parameters as for :func:`solve`.
     """
-    _warm(problem, plan)
     counting = problem.counts_words
     seeds = np.random.SeedSequence(problem.settings.seed).spawn(plan.chains)
     chains = [problem.chain(seed, labels) for seed in seeds]
-    kept = [Draws() for _ in chains]
+    kept: list[list[np.ndarray]] = [[] for _ in chains]
 
     passes = [_passes(problem, plan, chain) for chain in chains]
     burn_in, rest = Budget(plan.rounds, plan.seconds, stop).halves()
@@ -106,8 +105,8 @@ def sample(
         trace, best = begun
         if counting:
             best = best.under(chains[c])
-        kept[c].thin = max(len(trace.seconds) // MOST_DRAWS, 1)
-        after, later = run(chains[c], passes[c][1], rest, kept[c], watches[c])
+        thin = max(len(trace.seconds) // MOST_DRAWS, 1)
+        after, later = run(chains[c], passes[c][1], rest, kept[c], watches[c], thin=thin)
         return trace.followed_by(after), max(best, later, key=lambda b: b.log_joint)
 
     begun = run_chains([functools.partial(climb, c) for c in range(plan.chains)])
@@ -118,7 +117,7 @@ def sample(
     chain, best = chains[top], results[top][1]
     if problem.settings.concentration is None or plan.hyper:
         chain.replace(prior=best.prior, likelihood=best.likelihood)
-    answer, draws = best.labels, [labels for each in kept for labels in each.labels]
+    answer, draws = best.labels, [labels for each in kept for labels in each]
     if plan.estimate != "best":
         if chain.size > LIMIT:
             raise ConfigError(f"a point estimate is for up to {LIMIT:,} records; use --estimate best")
@@ -126,16 +125,6 @@ def sample(
         answer, _ = point_estimate(similarity, np.array(draws), plan.estimate)
     chain.set_labels(answer)
     return Solution(chain.labels, chain, [trace for trace, _ in results], draws)
-
-
-def _warm(problem: Problem, plan: Plan) -> None:
-    """Compile every kernel on a few records, so that compiling takes nothing from the budget."""
-    few = problem.data.take(np.arange(min(problem.data.size, 3)))
-    distances = None if problem.distances is None else problem.distances[: few.size, : few.size]
-    chain = dataclasses.replace(problem, data=few, distances=distances, anchors=None, fixed=None).chain(0)
-    sequential(chain)
-    for move in [*_climbing(problem, plan), *_drawing(problem, plan)]:
-        move(chain)
 
 
 def _passes(problem: Problem, plan: Plan, chain: Chain) -> tuple[Hybrid, Hybrid]:

@@ -4,22 +4,22 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from typing import Literal
 
 import numpy as np
 
 from streamdp.beam.data.state import Output
 from streamdp.beam.looks.moves import apply
-from streamdp.beam.looks.review import NONE, Due, decide
+from streamdp.beam.looks.review import Due, decide
 from streamdp.beam.looks.scales import follow
-from streamdp.beam.search import BeamSearch
+from streamdp.beam.search import NONE, BeamSearch
 from streamdp.encode.batch import Labelled
 from streamdp.errors import ConfigError, Exit
 from streamdp.kernels.jit import entry, kernel
-from streamdp.offline.chain import Chain
+from streamdp.offline.chain import Chain, in_order
 from streamdp.offline.kernels.allocation import Allocation, enter, leave, new_allocation, take_slot
 from streamdp.offline.kernels.links import Links, link_weight
 from streamdp.offline.kernels.store import Store, prepare, score
+from streamdp.offline.plan import Order as Order
 from streamdp.offline.prepare import log_coefficients
 from streamdp.offline.problem import Problem
 from streamdp.offline.samplers.links import links_of
@@ -130,9 +130,6 @@ def conditionals(
         enter(store, allocation, i, allocation.active[own] if own < n else take_slot(allocation))
 
 
-Order = Literal["given", "random", "ascending", "descending"]
-
-
 def one_cluster(chain: Chain) -> None:
     """All records together."""
     chain.set_labels(np.zeros(chain.size, np.int64))
@@ -156,14 +153,10 @@ def order_of(chain: Chain, order: Order) -> np.ndarray:
 
     Of word counts with their multinomial coefficient, which no clustering depends on but the order does.
     """
-    if order == "given":
-        return np.arange(chain.size)
-    if not chain.prior.exchangeable:
+    if order != "given" and not chain.prior.exchangeable:
         raise ValueError(f"under {type(chain.prior).__name__} the order is part of the model: it is given")
-    if order == "random":
-        return chain.generator().permutation(chain.size)
-    ascending = np.argsort(chain.store.fresh + log_coefficients(chain.store, chain.likelihood), kind="stable")
-    return ascending if order == "ascending" else ascending[::-1].copy()
+    alone = chain.store.fresh + log_coefficients(chain.store, chain.likelihood)
+    return in_order(order, alone, chain.generator)
 
 
 def sequential(chain: Chain, *, order: Order = "given", count_prior: bool = False) -> None:

@@ -12,7 +12,7 @@ import numpy as np
 from streamdp.beam.clusters.index import WordClusters
 from streamdp.beam.data.pool import ALIVE
 from streamdp.beam.data.state import State
-from streamdp.beam.search import BeamSearch
+from streamdp.beam.search import NONE, BeamSearch
 from streamdp.encode.batch import Batch, Labelled
 from streamdp.encode.encoders import Encoded
 from streamdp.likelihoods import Gaussian, Likelihood, NormalInverseGamma, VectorFamily
@@ -30,19 +30,6 @@ FORGOTTEN = 1e-8
 """A discount at which older vectors can no longer be told from rounding."""
 
 
-@dataclass(frozen=True, eq=False)
-class Frozen:
-    """Clusters of records that a stream has let go, and which of its retained records can move.
-
-    ``names`` are the labels of the clusters, shape (A,); ``free`` says of each retained record whether it
-    can move. Those cannot whose cluster is closed and had older members, which have left memory with it.
-    """
-
-    anchors: Anchors
-    names: np.ndarray
-    free: np.ndarray
-
-
 class _Slots(NamedTuple):
     """The open clusters of the announced hypothesis with frozen records."""
 
@@ -55,15 +42,17 @@ class _Slots(NamedTuple):
     def where(self, chosen: np.ndarray) -> _Slots:
         """Some of them."""
         members = [m for m, taken in zip(self.members, chosen.tolist(), strict=True) if taken]
-        return _Slots(
-            self.slots[chosen], self.labels[chosen], self.sizes[chosen], self.founders[chosen], members
-        )
+        slots, labels, sizes, founders = (each[chosen] for each in self[:4])
+        return _Slots(slots, labels, sizes, founders, members)
 
 
 def frozen_of(
     search: BeamSearch, held: Labelled, prior: Prior, likelihood: Likelihood, *, blurred: bool = False
-) -> Frozen:
+) -> tuple[Anchors, np.ndarray, np.ndarray]:
     """What the clusters of a running beam hold of the records before those that are retained.
+
+    Returns these clusters, their labels, shape (A,), and of each retained record whether it can move: those
+    cannot whose cluster is closed and had older members, which have left memory with it.
 
     ``prior`` and ``likelihood`` are those of the samplers. Where clusters forget, and rows are ``blurred``
     (some are unions of others), older vectors of a cluster with retained ones count for nothing. ValueError
@@ -92,7 +81,7 @@ def frozen_of(
     past = _past(state, found, prior, positions[0], closed)
     weighed = _held(state, found, prior, positions, past)
     anchors = Anchors(found.sizes, words, rows, weighed, positions[free], max(closed, 0), past)
-    return Frozen(anchors, found.labels, free)
+    return anchors, found.labels, free
 
 
 def _open(state: State, slots: np.ndarray, held: Labelled) -> _Slots:
@@ -194,8 +183,8 @@ def _held(state: State, found: _Slots, prior: Prior, positions: np.ndarray, past
                 here = positions[:1]
             near = linked.decay(positions[0] - here) > 0.0
             places[k], shares[k] = here[near], weight[near]
-    starts, empty = np.cumsum([0, *map(len, places)]), [np.zeros(0)]
-    return Held(starts, np.concatenate(places or empty), np.concatenate(shares or empty))
+    lie = Past.of(places)
+    return Held(lie.starts, lie.places, Past.of(shares).places)
 
 
 def _frozen_places(
@@ -244,9 +233,6 @@ def _frozen_weight(
     if left > 100.0 * ROUNDING * weight and since > 0.0:
         return min(left / since, float(len(places)))
     return float(prior.decay(positions[0] - places).sum())
-
-
-NONE = np.zeros(0, np.int64)
 
 
 class Change(msgspec.Struct, frozen=True):
@@ -375,23 +361,22 @@ def task_over(stream: Stream, seed: int | None = None, *, blurred: bool = False)
             "a document level needs all records, and older ones are gone: make it with more --retain"
         )
     if held.first > 0:
-        frozen = frozen_of(search, held, problem.prior, problem.likelihood, blurred=blurred)
-        chosen = np.flatnonzero(frozen.free)
+        of_model = problem.prior, problem.likelihood
+        anchors, names, free = frozen_of(search, held, *of_model, blurred=blurred)
+        chosen = np.flatnonzero(free)
         if len(chosen) == 0:
             raise ValueError("no record can move: all are in closed clusters whose older records are gone")
-        times = None if held.batch.times is None else held.batch.times[chosen]
-        data = msgspec.structs.replace(held.batch.take(chosen), times=times)
-        problem = replace(problem, data=data, anchors=frozen.anchors)
-        seqs, labels, names = seqs[chosen], labels[chosen], frozen.names
-        stay = len(frozen.free) - len(chosen)
+        problem = replace(problem, data=held.batch.take(chosen), anchors=anchors)
+        seqs, labels = seqs[chosen], labels[chosen]
+        stay = len(free) - len(chosen)
         notes.append(
             f"{len(chosen):,} records can move; older ones stay in {len(names):,} clusters"
             + (f", and so do {stay:,} of clusters that closed" if stay else "")
         )
-        if not frozen.anchors.knows_unions(problem.prior):
+        if not anchors.knows_unions(problem.prior):
             notes.append(
                 "no clusters of older records are merged: what the prior says of that depends on when "
-                f"{frozen.anchors.closed:,} clusters that have closed were founded"
+                f"{anchors.closed:,} clusters that have closed were founded"
             )
     if len(stays := np.flatnonzero(np.isin(seqs, stream.fixed))):
         notes.append(f"{len(stays):,} records stay together or apart as corrections by hand have them")

@@ -70,24 +70,29 @@ def _log(weight: float) -> float:
 
 
 @kernel
-def _frozen_choices(company: Company, decay: Any, concentration: float, a: int, b: int) -> float:
-    """log of the weights by which the frozen records of two clusters, made one, have joined it."""
-    here, place = company.here, company.place
-    p, p_end, q, q_end = company.start[a], company.start[a + 1], company.start[b], company.start[b + 1]
+def _merge(first: np.ndarray, values: np.ndarray, a: int, b: int, out: np.ndarray) -> int:
+    """Write the values of two clusters, or of one where they are the same, in order; how many they are."""
+    p, p_end, q, q_end, n = first[a], first[a + 1], first[b], first[b + 1], 0
     if a == b:
         q = q_end
-    n = 0
     while p < p_end or q < q_end:
-        if q == q_end or (p < p_end and place[p] <= place[q]):
-            here[n] = place[p]
+        if q == q_end or (p < p_end and values[p] <= values[q]):
+            out[n] = values[p]
             p += 1
         else:
-            here[n] = place[q]
+            out[n] = values[q]
             q += 1
         n += 1
+    return n
+
+
+@kernel
+def _frozen_choices(company: Company, decay: Any, concentration: float, a: int, b: int) -> float:
+    """log of the weights by which the frozen records of two clusters, made one, have joined it."""
+    n = _merge(company.start, company.place, a, b, company.here)
     if n == 0:
         return 0.0
-    weigh_earlier(decay, here, n, company.weight)
+    weigh_earlier(decay, company.here, n, company.weight)
     total = math.log(concentration)
     for i in range(1, n):
         total += _log(max(company.weight[i], company.least))
@@ -97,22 +102,11 @@ def _frozen_choices(company: Company, decay: Any, concentration: float, a: int, 
 @kernel
 def _choices(company: Company, decay: Any, concentration: float, a: int, b: int) -> float:
     """The same of the records that move."""
-    both, member, held = company.both, company.member, company.beside.shape[0]
-    p, p_end, q, q_end = company.first[a], company.first[a + 1], company.first[b], company.first[b + 1]
-    if a == b:
-        q = q_end
-    n = 0
-    while p < p_end or q < q_end:
-        if q == q_end or (p < p_end and member[p] < member[q]):
-            both[n] = member[p]
-            p += 1
-        else:
-            both[n] = member[q]
-            q += 1
-        company.here[n] = company.position[both[n]]
-        n += 1
+    both, held, total = company.both, company.beside.shape[0], 0.0
+    n = _merge(company.first, company.member, a, b, both)
+    for i in range(n):
+        company.here[i] = company.position[both[i]]
     weigh_earlier(decay, company.here, n, company.weight)
-    total = 0.0
     for i in range(n):
         weight = company.weight[i]
         if a < held:

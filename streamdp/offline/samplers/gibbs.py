@@ -16,15 +16,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from streamdp.kernels.jit import entry, kernel
+from streamdp.kernels.jit import kernel
 from streamdp.offline.chain import Chain, Sampler
-from streamdp.offline.kernels.allocation import Allocation, choose, is_held, leave, redraw
+from streamdp.offline.kernels.allocation import Allocation, choose, leave, redraw
 from streamdp.offline.kernels.store import FIRST_SLOT, Store, score
 from streamdp.priors import by_order
 from streamdp.priors.base import Prior, Weights
 
-NOBODY, BEFORE = -1, -2
-"""In place of a first member: not found yet, a frozen record."""
+BEFORE = -2
+"""In place of a first member: a frozen record."""
 
 
 class Founders(NamedTuple):
@@ -63,21 +63,6 @@ def _insert(founders: Founders, n: int, record: int) -> None:
 def _delete(founders: Founders, n: int, record: int) -> None:
     for q in range(_place(founders, n, record), n - 1):
         founders.ascending[q] = founders.ascending[q + 1]
-
-
-@entry
-def find_founders(allocation: Allocation, founders: Founders) -> None:
-    """Read the founders off the labels."""
-    for j in range(allocation.counters.active):
-        slot = allocation.active[j]
-        founders.first[slot] = BEFORE if is_held(allocation, slot) else NOBODY
-    n = 0
-    for i in range(founders.records):
-        slot = allocation.labels[i]
-        if founders.first[slot] == NOBODY:
-            founders.first[slot] = i
-            founders.ascending[n] = i
-            n += 1
 
 
 @kernel
@@ -157,13 +142,15 @@ def sweep(chain: Chain, order: np.ndarray, records: int | None = None) -> None:
         if ordered is None:
             assert chain.weights is not None
             return chain.weights
-        capacity = len(chain.allocation.free)
-        first, ascending = np.zeros(capacity, np.int64), np.zeros(capacity, np.int64)
-        closed = 0 if chain.anchors is None else chain.anchors.closed
+        capacity, labels = len(chain.allocation.free), chain.allocation.labels
         present = chain.size if records is None else records
-        founders = Founders(first, ascending, np.zeros(capacity), closed, ordered.concentration, present)
-        find_founders(chain.allocation, founders)
-        return founders
+        slots, own = np.unique(labels[:present], return_index=True)
+        own[slots < FIRST_SLOT + chain.held] = BEFORE
+        first, ascending = np.full(capacity, BEFORE), np.zeros(capacity, np.int64)
+        first[slots] = own
+        ascending[: len(own)] = np.sort(np.where(own < 0, chain.size, own))
+        closed = 0 if chain.anchors is None else chain.anchors.closed
+        return Founders(first, ascending, np.zeros(capacity), closed, ordered.concentration, present)
 
     chain.sweep(order, given)
 

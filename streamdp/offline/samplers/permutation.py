@@ -17,7 +17,7 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from streamdp.kernels.rows import made
+from streamdp.kernels.rows import grown, made
 from streamdp.likelihoods import Likelihood
 from streamdp.offline.chain import NONE, Chain, Sampler
 from streamdp.offline.kernels.allocation import fill, new_allocation
@@ -181,7 +181,7 @@ class Permutation(Sampler):
 
     def _project(self, chain: Chain, program: Program) -> None:
         """Order each cluster along a direction: a random one, or that from one of its records to another."""
-        random, store = chain.generator(), chain.store
+        random, store, data = chain.generator(), chain.store, chain.data
         order, bounds = program.order, program.bounds
         worded = isinstance(store, WordStore)
         for k in range(chain.clusters):
@@ -191,10 +191,11 @@ class Permutation(Sampler):
             if self.order == "projection":
                 direction = random.standard_normal(len(store.length) if worded else store.vectors.shape[1])
             else:
-                direction = _from_one_to_another(store, *random.choice(members, 2, replace=False))
-            heights = (
-                _mean_of_words(store, members, direction) if worded else store.vectors[members] @ direction
-            )
+                direction = _from_one_to_another(store, data, *random.choice(members, 2, replace=False))
+            if worded:
+                heights = _mean_of_words(data.take(members), direction)
+            else:
+                heights = store.vectors[members] @ direction
             order[bounds[k] : bounds[k + 1]] = members[np.argsort(heights, kind="stable")]
 
     def _forward(self, by_size: np.ndarray, per_run: float) -> Program:
@@ -205,11 +206,7 @@ class Permutation(Sampler):
         program.counters.current = 1
         while forward(self._store, program, by_size, per_run, log_keep, first) == FULL:
             first = int(program.counters.place)
-            more = np.zeros(len(program.term), np.int64)
-            program = program._replace(
-                term=np.concatenate([program.term, np.zeros(len(program.term))]),
-                start=np.concatenate([program.start, more]),
-            )
+            program = grown(program, "terms", 2 * len(program.term))
         self.program = program
         return program
 
@@ -259,27 +256,20 @@ class Permutation(Sampler):
         return similarity if self.order == "markov" else np.clip(similarity, -MOST_RATIO, MOST_RATIO)
 
 
-def _from_one_to_another(store: Any, i: int, j: int) -> np.ndarray:
+def _from_one_to_another(store: Any, data: Data, i: int, j: int) -> np.ndarray:
     """The difference of two records; of texts that of their shares of words."""
     if not isinstance(store, WordStore):
         return np.asarray(store.vectors[i] - store.vectors[j])
-    difference = np.zeros(len(store.length))
-    for record, sign in ((i, 1.0), (j, -1.0)):
-        place = slice(store.offsets[record], store.offsets[record + 1])
-        counts = store.counts[place]
-        difference[store.words[place]] += sign * counts / max(counts.sum(), 1)
+    difference, pair = np.zeros(len(store.length)), data.take(np.array([i, j]))
+    shares = pair.counts / np.maximum(pair.sizes, 1)[pair.rows]
+    np.add.at(difference, pair.words, np.where(pair.rows == 0, shares, -shares))
     return difference
 
 
-def _mean_of_words(records: WordStore, members: np.ndarray, direction: np.ndarray) -> np.ndarray:
-    """A record's shares of words along a direction, shape (members,)."""
-    lengths = np.diff(records.offsets)[members]
-    starts = np.concatenate([[0], np.cumsum(lengths)[:-1]])
-    places = np.repeat(records.offsets[members] - starts, lengths) + np.arange(lengths.sum())
-    rows = np.repeat(np.arange(len(members)), lengths)
-    counts = records.counts[places]
-    heights = np.bincount(rows, counts * direction[records.words[places]], len(members))
-    return np.asarray(heights / np.maximum(np.bincount(rows, counts, len(members)), 1.0))
+def _mean_of_words(records: Data, direction: np.ndarray) -> np.ndarray:
+    """A record's shares of words along a direction, shape (N,)."""
+    heights = np.bincount(records.rows, records.counts * direction[records.words], records.size)
+    return np.asarray(heights / np.maximum(records.sizes, 1.0))
 
 
 def integrated(n: int, shape: float, rate: float) -> np.ndarray:
