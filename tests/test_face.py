@@ -203,5 +203,5 @@ def test_compiling_is_said(tmp_path: Path) -> None:
     made = {
         path.name.rpartition("-")[0] for path in folder.iterdir() if path.is_file() and not path.is_symlink()
     }
-    assert len({name for name in made if name.startswith("streamdp.encode.")}) > 2
+    assert len({name for name in made if name.startswith("streamdp.encode.")}) > 1
     assert not any(name.startswith("streamdp.beam.") for name in made)
