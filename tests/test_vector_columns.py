@@ -276,10 +276,8 @@ def test_vectors_are_encoded_side_by_side_as_one_by_one(
     lines = [json.dumps({"features" if named else "vector": value}).encode() for value in values]
     texts = reader_of(Decoder("jsonl"), lines[:1]).read(raws_of(lines))
     assert isinstance(texts, Columns)
-    together, apart = (
-        VectorEncoder.like(texts[0], likelihood, normalise=normalise),
-        VectorEncoder.like(texts[0], likelihood, normalise=normalise),
-    )
+    names = ["a", "b", "c"] if named else None
+    together, apart = (VectorEncoder(3, names, likelihood, normalise=normalise) for _ in range(2))
     found, expected = together.add(texts), [*map(apart.add_one, texts)]
     assert found == [(i, reject) for i, reject in enumerate(expected) if reject is not None]
     times = np.zeros(len(rows) - len(found))
