@@ -15,18 +15,15 @@ from commands import wait_for
 from streamdp.demo.stream import demo_stream
 from streamdp.engine import Engine
 from streamdp.kernels import compilation
-from streamdp.kernels.compilation import PLANS, compiling, elsewhere, working_cpu
+from streamdp.kernels.compilation import PLANS, compiling, under_way, working_cpu
 from streamdp.kernels.jit import Entry
 from streamdp.records import Value
 from streamdp.settings import Settings
 
 
-def begin(watch: compilation._Watch, name: str) -> None:
-    watch.on_start(
-        SimpleNamespace(
-            data={"dispatcher": SimpleNamespace(py_func=SimpleNamespace(__module__="m", __qualname__=name))}
-        )
-    )
+def end(watch: compilation._Watch) -> None:
+    watch.count()
+    watch.end()
 
 
 def test_the_clock_stands_still(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -36,15 +33,15 @@ def test_the_clock_stands_still(monkeypatch: pytest.MonkeyPatch) -> None:
     told: list[int] = []
     watch.begun.append(lambda: told.append(1))
     before = watch.working_time()
-    begin(watch, "outer")
-    begin(watch, "inner")
+    watch.begin("outer")
+    watch.begin("inner")
     clock[0] += 50.0
     assert watch.working_time() == before
-    watch.on_end(None)
+    end(watch)
     now = watch.now()
     assert now is not None
     assert now == ("outer", 1, 50.0, 0, 0, 0.0)
-    watch.on_end(None)
+    end(watch)
     assert watch.now() is None
     assert told == [1]
     assert watch.working_time() == before
@@ -56,13 +53,13 @@ def test_what_is_counted_never_decreases() -> None:
     watch = compilation._Watch()
     seen = []
     for name in ("one", "two"):
-        begin(watch, name)
-        begin(watch, "inner")
+        watch.begin(name)
+        watch.begin("inner")
         seen.append(watch.now())
         time.sleep(0.02)
-        watch.on_end(None)
+        end(watch)
         seen.append(watch.now())
-        watch.on_end(None)
+        end(watch)
     counts = [now[1:3] for now in seen if now is not None]
     assert counts == sorted(counts)
     assert [functions for functions, _ in counts] == [0, 1, 2, 3]
@@ -77,14 +74,14 @@ def test_how_far_it_is_is_said_without_a_terminal(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(compilation, "_watch", watch)
     said: list[str] = []
     compilation.announce(said.append)
-    with elsewhere("short"):
+    with under_way("short"):
         assert compiling() is not None
     time.sleep(1.5)
     assert said == []
-    with elsewhere("long"):
+    with under_way("long"):
         wait_for(lambda: len(said) >= 2)
     so_far = len(said)
-    with elsewhere("longer"):
+    with under_way("longer"):
         wait_for(lambda: len(said) >= so_far + 2)
     assert said[0].startswith("compiling kernels, only this once: long, 0 functions, ")
     kernels = [re.fullmatch(r"compiling kernels: (\w+), 0 functions, \d s", line) for line in said[1:]]
@@ -100,19 +97,19 @@ def test_how_much_is_left_is_said_of_streams_whose_kernels_are_known(monkeypatch
         compilation, "PLANS", ({"m.a": 1.0, "m.b": 4.0, "m.c": 2.0}, {"m.a": 9.0, "m.d": 9.0})
     )
     watch = compilation._Watch()
-    begin(watch, "a")
+    watch.begin("m.a")
     clock[0] += 3.0
     assert str(watch.now()) == "1 of 3 (a), 3 s, about 6 s left"
-    watch.on_end(None)
-    begin(watch, "b")
+    end(watch)
+    watch.begin("m.b")
     assert str(watch.now()) == "2 of 3 (b), 3 s, about 12 s left"
     clock[0] += 7.0
     assert str(watch.now()) == "2 of 3 (b), 10 s, about 5 s left"
     clock[0] += 7.0
     assert str(watch.now()) == "2 of 3 (b), 17 s, about 4 s left"
-    watch.on_end(None)
+    end(watch)
     watch.loaded("m.c")
-    begin(watch, "d")
+    watch.begin("m.d")
     assert str(watch.now()) == "d, 2 functions, 17 s", "no stream has all of these"
 
 
@@ -121,7 +118,7 @@ def test_what_was_loaded_need_not_be_waited_for(monkeypatch: pytest.MonkeyPatch)
     watch = compilation._Watch()
     watch.loaded("m.a")
     watch.loaded("m.c")
-    begin(watch, "b")
+    watch.begin("m.b")
     assert str(watch.now()) == "3 of 3 (b), 0 s, about 4 s left"
 
 

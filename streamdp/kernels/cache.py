@@ -2,9 +2,9 @@
 
 They are kept under ``STREAMDP_CACHE_DIR`` (default: the user's cache folder). The name of a file holds a
 digest of all that the kernel depends on (see ``digest``): a change of any of it compiles that kernel anew,
-and no other. A wheel may bring kernels along, under the same names (see ``prebuilt``). Neither paths nor
-times of files matter, so a folder may be copied to another machine. Files are compressed, to a tenth: most
-of what they hold is long names.
+and no other. It ends with the versions of numba and llvmlite, whose kernels are kept apart. A wheel may bring
+kernels along, whoever compiled them (see ``prebuilt``). Neither paths nor times of files matter, so a folder
+may be copied to another machine.
 
 A file there is machine code, and loading it runs code. So it is used only if it and its folder belong to this
 user or to root, and nobody else may write to them; those of a wheel may belong to whoever installed it.
@@ -20,24 +20,25 @@ import functools
 import hashlib
 import logging
 import os
-import pickle
+import sys
 import tempfile
 import threading
 import time
 import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import llvmlite.binding
-from numba.core.caching import _Cache
-from numba.core.compiler import CompileResult
-from numba.core.serialize import dumps
+import msgspec
+import numpy as np
 
-from streamdp.kernels import compiler, held, prebuilt
-from streamdp.kernels.compilation import elsewhere, loaded
+from streamdp.kernels import prebuilt
+from streamdp.kernels.compilation import aside, loaded, under_way
 from streamdp.kernels.digest import digest_of
-from streamdp.kernels.held import HeldType
+from streamdp.kernels.held import Layout, form_of
+from streamdp.kernels.machine import MachineCode, Run, linked
 from streamdp.safe_files import belongs_to_nobody_else, create, make_folder, open_regular
 
 PATIENCE = 300.0
@@ -68,7 +69,7 @@ class Turn:
         if self._lock():
             return False
         deadline = time.monotonic() + PATIENCE
-        with elsewhere(name.partition("-")[0]):
+        with under_way(name.partition("-")[0]):
             while not self._lock() and time.monotonic() < deadline:
                 time.sleep(_LOOK)
         return True
@@ -95,17 +96,6 @@ FOLDER = "compiled"
 """The name of the folder of compiled kernels; what each depends on is in the name of its file."""
 
 _log = logging.getLogger("streamdp")
-
-
-def _classes(kinds: Iterable[Any]) -> Iterator[type]:
-    """The classes of named tuples among types, and within them."""
-    for kind in kinds:
-        of: Any = kind.value if isinstance(kind, HeldType) else kind
-        own = getattr(of, "instance_class", None)
-        if own is not None:
-            yield own
-        if hasattr(of, "__iter__"):
-            yield from _classes(of)
 
 
 def cache_folder() -> Path | None:
@@ -149,106 +139,94 @@ def _say_once(why: str) -> None:
     )
 
 
-class KernelCache(_Cache):
-    """The compiled forms of one kernel, a file for each combination of types and CPU.
+_MAKERS = ("compiler.py", "held.py", "held_type.py")
+"""Modules of this folder that take part in making machine code of a function."""
+
+_lock = threading.RLock()
+
+
+def code_for(
+    function: Callable[..., Any],
+    arguments: tuple[Any, ...],
+    compile_it: Callable[[Callable[..., Any], tuple[Any, ...], str], MachineCode],
+) -> Run:
+    """An entry for arguments of the types of these, ready to be called: found, or compiled and kept.
 
     Parameters
     ----------
     function
-        The kernel as it is written.
-    writable
-        The folder that new ones are written to; None: they are not kept.
+        The entry, as it is written.
+    arguments
+        What it is to be called with.
+    compile_it
+        Compiles a function for arguments, under a name.
     """
-
-    def __init__(self, function: Callable[..., Any], writable: Path | None) -> None:
-        self._name = f"{function.__module__}.{function.__qualname__}"
-        self._function = function
-        self._writable = writable
-        self._turn = None if writable is None else Turn(writable)
-        self._folders = [folder for folder in (writable, prebuilt.own_set() / FOLDER) if folder is not None]
-
-    @property
-    def cache_path(self) -> str | None:
-        """The folder that new ones are written to."""
-        return None if self._writable is None else str(self._writable)
-
-    def load_overload(self, sig: Any, target_context: Any) -> Any:
-        """What was compiled for these types; None where it is not found, or not whole.
-
-        numba learns all that it can compile only where something is to be compiled: that takes it longer than
-        to load a dozen kernels, and machine code needs none of it.
-        """
-        key = self._key(sig, target_context.codegen())
-        payload = self._find(key)
-        if payload is None and self._turn is not None and self._turn.take(self._file(key)):
-            payload = self._find(key)
-        if payload is None:
-            compiler.leave_blas_for_later()
-            return None
-        self._end_turn()
-        loaded(self._name)
-        return CompileResult._rebuild(target_context, *payload)  # noqa: SLF001 - as numba's own cache does
-
-    def _find(self, key: tuple[Any, ...]) -> Any:
-        for folder in self._folders:
-            found = _read(folder / self._file(key))
-            if found is not None and found[0] == key:
-                return found[1]
-        return None
-
-    def _end_turn(self) -> None:
-        if self._turn is not None:
-            self._turn.end()
-
-    def save_overload(self, sig: Any, data: Any) -> None:
-        """Keep what has been compiled for these types."""
-        if self._writable is None:
-            return
-        key = self._key(sig, data.codegen)
-        payload = zlib.compress(dumps((key, _without_intermediate(data._reduce()))), 9)  # noqa: SLF001
+    name = f"{function.__module__}.{function.__qualname__}"
+    with _lock, aside():
+        key, folder = key_of(function, arguments), cache_folder()
+        file = f"{name}-{key[:16]}.{_versions()}.kernel"
+        found, turn = _find(folder, file, key), None if folder is None else Turn(folder)
         try:
-            _write(self._writable / self._file(key), payload)
-        except OSError as error:
-            _say_once(f"compiled kernels could not be written ({error})")
-        self._end_turn()
-
-    def _key(self, sig: Any, codegen: Any) -> tuple[Any, ...]:
-        return (
-            sig,
-            codegen.magic_tuple(),
-            prebuilt.BUILD,
-            digest_of(self._function, _classes(sig), (held, compiler)),
-        )
-
-    def _file(self, key: tuple[Any, ...]) -> str:
-        return f"{self._name}-{hashlib.sha256(repr(key).encode()).hexdigest()[:16]}.kernel"
-
-    def enable(self) -> None:
-        """Nothing: it is never off."""
-
-    def disable(self) -> None:
-        """Nothing: it is never off."""
-
-    def flush(self) -> None:
-        """Nothing: there is no index."""
+            if found is None and turn is not None and turn.take(file):
+                found = _find(folder, file, key)
+            if found is not None:
+                loaded(name)
+            else:
+                with under_way(name):
+                    found = compile_it(function, arguments, f"kernel_{key}")
+                if folder is not None:
+                    _keep(folder / file, found)
+        finally:
+            if turn is not None:
+                turn.end()
+        return linked(found, name)
 
 
-def _without_intermediate(reduced: tuple[Any, ...]) -> tuple[Any, ...]:
-    """A compiled kernel without the code that numba would link into others: nothing else calls an entry.
-
-    That is half of the file. What Python calls must be defined in what is left of it.
-    """
-    (name, kind, (machine_code, _)), description, *rest = reduced
-    called = (description.llvm_func_name, description.llvm_cpython_wrapper_name)
-    stubs = "\n".join(f'define void @"{function}"() {{ ret void }}' for function in called)
-    return (
-        (name, kind, (machine_code, llvmlite.binding.parse_assembly(stubs).as_bitcode())),
-        description,
-        *rest,
-    )
+@functools.cache
+def _versions() -> str:
+    return f"{version('numba')}-{version('llvmlite')}"
 
 
-def _read(path: Path) -> Any:
+def key_of(function: Callable[..., Any], arguments: tuple[Any, ...]) -> str:
+    """A digest of all that the machine code of an entry depends on."""
+    classes: list[type] = []
+    form = _written(form_of(arguments), classes)
+    target = llvmlite.binding.get_process_triple(), prebuilt.cpu(), sys.implementation.cache_tag
+    key = form, target, digest_of(function, classes), _makers()
+    return hashlib.sha256(repr(key).encode()).hexdigest()
+
+
+@functools.cache
+def _makers() -> bytes:
+    written = b"".join(Path(__file__).with_name(name).read_bytes() for name in _MAKERS)
+    return hashlib.sha256(written).digest()
+
+
+def _written(form: Any, classes: list[type]) -> str:
+    """A form of arguments in words that are the same in every process; its named tuples are noted."""
+    if isinstance(form, Layout):
+        return f"*{_written(form.form, classes)}"
+    if isinstance(form, tuple):
+        return f"({' '.join(_written(each, classes) for each in form)})"
+    if isinstance(form, np.dtype):
+        return repr(form.descr)
+    if isinstance(form, type):
+        classes += [form] if hasattr(form, "_fields") else []
+        return f"{form.__module__}.{form.__qualname__}"
+    return repr(form)
+
+
+def _find(writable: Path | None, file: str, key: str) -> MachineCode | None:
+    """What was compiled already; None where it is not found, or not whole."""
+    brought = prebuilt.own_set().glob(f"{FOLDER}/{file.partition(key[:16])[0]}{key[:16]}.*")
+    for path in (*([] if writable is None else [writable / file]), *brought):
+        found = _read(path)
+        if found is not None and found.name == f"kernel_{key}":
+            return found
+    return None
+
+
+def _read(path: Path) -> MachineCode | None:
     """What a file holds; None where there is none, not all of it, or others may have written it."""
     try:
         folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -267,7 +245,14 @@ def _read(path: Path) -> Any:
     digest, payload = written[:32], written[32:]
     if hashlib.sha256(payload).digest() != digest:
         return None
-    return pickle.loads(zlib.decompress(payload))  # noqa: S301 - nobody else may have written it
+    return msgspec.msgpack.decode(zlib.decompress(payload), type=MachineCode)
+
+
+def _keep(path: Path, found: MachineCode) -> None:
+    try:
+        _write(path, zlib.compress(msgspec.msgpack.encode(found), 9))
+    except OSError as error:
+        _say_once(f"compiled kernels could not be written ({error})")
 
 
 def _write(path: Path, payload: bytes) -> None:

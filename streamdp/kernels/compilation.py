@@ -6,9 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, NamedTuple
-
-from numba.core import event
+from typing import NamedTuple
 
 from streamdp.kernels.prebuilt import mismatch
 
@@ -84,7 +82,7 @@ PLANS = (
 _thread = threading.local()
 
 
-class _Watch(event.Listener):
+class _Watch:
     """Counts compilations inside one another, and in several threads, once."""
 
     def __init__(self) -> None:
@@ -96,13 +94,6 @@ class _Watch(event.Listener):
         self._spent = 0.0
         self._asked: dict[str, float] = {}
         self.begun: list[Callable[[], None]] = []
-
-    def on_start(self, event: Any) -> None:
-        function = event.data["dispatcher"].py_func
-        self.begin(f"{function.__module__}.{function.__qualname__}")
-
-    def on_end(self, event: Any) -> None:
-        self.end(1)
 
     def begin(self, kernel: str) -> None:
         if getattr(_thread, "beside", False):
@@ -117,12 +108,15 @@ class _Watch(event.Listener):
             for hear in self.begun:
                 hear()
 
-    def end(self, functions: int) -> None:
+    def count(self) -> None:
+        with self._lock:
+            self._functions += 1
+
+    def end(self) -> None:
         if getattr(_thread, "beside", False):
             return
         with self._lock:
             self._depth -= 1
-            self._functions += functions
             if self._depth == 0:
                 took = time.monotonic() - self._began
                 self._spent += took
@@ -158,30 +152,17 @@ class _Watch(event.Listener):
             return at - self._spent
 
 
-class _Inside(event.Listener):
-    """Counts the CPU seconds of each thread within numba, where kernels are compiled or loaded."""
-
-    def on_start(self, event: Any) -> None:
-        depth = getattr(_thread, "depth", 0)
-        if depth == 0:
-            _thread.entered = time.thread_time()
-        _thread.depth = depth + 1
-
-    def on_end(self, event: Any) -> None:
-        _thread.depth -= 1
-        if _thread.depth == 0:
-            _thread.inside = getattr(_thread, "inside", 0.0) + time.thread_time() - _thread.entered
-
-
 _watch = _Watch()
-_register: Any = event.register
-_register("numba:compile", _watch)
-_register("numba:compiler_lock", _Inside())
 
 
 def loaded(kernel: str) -> None:
     """A kernel need not be compiled."""
     _watch.loaded(kernel)
+
+
+def count_function() -> None:
+    """A function of the kernel that is being compiled is done."""
+    _watch.count()
 
 
 def compiling() -> Compiling | None:
@@ -190,13 +171,23 @@ def compiling() -> Compiling | None:
 
 
 @contextmanager
-def elsewhere(kernel: str) -> Iterator[None]:
-    """While it lasts, another process compiles a kernel for this one, which waits."""
+def under_way(kernel: str) -> Iterator[None]:
+    """While it lasts, a kernel is being compiled, here or by another process for which this one waits."""
     _watch.begin(kernel)
     try:
         yield
     finally:
-        _watch.end(0)
+        _watch.end()
+
+
+@contextmanager
+def aside() -> Iterator[None]:
+    """While it lasts, this thread loads or compiles a kernel: its CPU seconds do not count as work."""
+    entered = time.thread_time()
+    try:
+        yield
+    finally:
+        _thread.inside = getattr(_thread, "inside", 0.0) + time.thread_time() - entered
 
 
 @contextmanager

@@ -1,27 +1,35 @@
-"""How functions are compiled that only other kernels call: no machine code of their own.
+"""How kernels become machine code. This is the only module that has numba compile, and it is loaded for that.
 
 numba optimises every function, with all that it calls, and emits machine code for it, before the next one
-may call it; in a chain of functions that is work for nothing for all but the last. Here an inner function is
-lowered, and its code kept to be linked into its callers: only what Python calls is optimised as a whole.
-
-This uses numba's own way to change its pipeline (``pipeline_class``) with one pass more, which hands the
-lowering a library that ends differently.
+may call it; in a chain of functions that is work for nothing for all but the last. Here a function is
+lowered, and its code kept to be linked into its callers: only an entry, with what it calls, is optimised and
+emitted. This uses numba's own way to change its pipeline (``pipeline_class``) with one pass more, which hands
+the lowering a library that ends differently.
 """
 
 from __future__ import annotations
 
 import gc
 import importlib
-from collections.abc import Iterator
+import itertools
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from types import BuiltinFunctionType
 from typing import Any
 
-from numba.core import base, codegen, event, typed_passes, types
+import numba
+from llvmlite import ir
+from numba.core import base, cgutils, codegen, event, typed_passes, types
 from numba.core.compiler import CompilerBase, DefaultPassBuilder, Flags
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.compiler_machinery import AnalysisPass, register_pass
 from numba.core.types import functions
+from numba.extending import overload, register_jitable
+
+from streamdp.kernels.compilation import count_function
+from streamdp.kernels.held_type import ADDRESS, HeldType, array_of, memory_of
+from streamdp.kernels.machine import MachineCode
+from streamdp.kernels.prebuilt import cpu
 
 
 def leave_blas_for_later() -> None:
@@ -105,6 +113,20 @@ def _ended(kind: str, data: Any = None, exc_details: Any = None) -> None:
 _LOCK = "numba:llvm_lock"
 
 
+class _Counter(event.Listener):
+    """Counts the functions of the kernel that is being compiled."""
+
+    def on_start(self, event: Any) -> None:
+        pass
+
+    def on_end(self, event: Any) -> None:
+        count_function()
+
+
+_register: Any = event.register
+_register("numba:compile", _Counter())
+
+
 class _Environments:
     """A code generator that has no place for the environments of functions without machine code."""
 
@@ -139,6 +161,23 @@ class InnerLibrary(codegen.JITCodeLibrary):
         """0: there is no machine code."""
         self._ensure_finalized()
         return 0
+
+
+class _EntryLibrary(codegen.JITCodeLibrary):
+    """Code that is optimised and emitted, and linked elsewhere."""
+
+    def _finalize_final_module(self) -> None:
+        for function in self._final_module.functions:
+            if not function.is_declaration and function.name != self.name:
+                function.linkage = "internal"
+        self._finalized = True
+
+    def machine_code(self) -> MachineCode:
+        """An object file, and what it calls that is not in it."""
+        called = (each.name for each in self._final_module.functions if each.is_declaration)
+        needs = [name for name in called if not name.startswith("llvm.")]
+        emitted = self._codegen._tm.emit_object(self._final_module)  # noqa: SLF001 - it alone knows how
+        return MachineCode(self.name, emitted, needs)
 
 
 @register_pass(mutates_CFG=False, analysis_only=True)
@@ -188,3 +227,125 @@ class InnerCompiler(CompilerBase):
         passes.add_pass_after(_ChooseLibrary, typed_passes.NopythonTypeInference)
         passes.finalize()
         return [passes]
+
+
+_OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "_nrt": False}
+INNER: dict[str, Any] = {
+    "no_cpython_wrapper": True,
+    "no_cfunc_wrapper": True,
+    "pipeline_class": InnerCompiler,
+    **_OPTIONS,
+}
+"""How numba compiles a function of kernels. They allocate nothing, so references are not counted: with tuples
+of many arrays that would cost most of the run time."""
+
+_njit: Any = numba.njit
+_unliteral: Any = types.unliteral
+
+
+def dispatcher_of(function: Callable[..., Any], *, by_constant: bool = False, **options: Any) -> Any:
+    """What numba makes of a function: once for all numbers, or once more for each constant."""
+    made = _njit(**options, **INNER)(function)
+    if not by_constant:
+        template = made.get_call_template
+        made.get_call_template = lambda given, named: template(
+            tuple(map(_unliteral, given)), {name: _unliteral(each) for name, each in named.items()}
+        )
+    return made
+
+
+def tell_of(declared: Iterable[Any]) -> None:
+    """Let numba know of functions of scalars, and of generic functions, that kernels may call."""
+    options: Any = INNER
+    for each in declared:
+        if hasattr(each, "implementation_for"):
+            overload(each, jit_options=options, strict=False)(each.implementation_for)
+        else:
+            register_jitable(forceinline=True, **_OPTIONS)(each)
+
+
+def compiled(function: Callable[..., Any], arguments: tuple[Any, ...], name: str) -> MachineCode:
+    """The machine code of an entry for arguments of the types of these.
+
+    It is a function for Python, as extension modules have them. It takes the parts of arguments, as ``held``
+    gives them.
+
+    Parameters
+    ----------
+    function
+        The entry, as it is written.
+    arguments
+        What it is called with.
+    name
+        What the machine code is called, among all that is linked into a process.
+    """
+    config: Any = numba.config
+    config.CPU_NAME, config.CPU_FEATURES = cpu()  # without effect once something has been compiled
+    leave_blas_for_later()
+    kinds = tuple(map(numba.typeof, arguments))
+    with quickly():
+        dispatcher = dispatcher_of(function)
+        dispatcher.compile(kinds)
+        lowered = dispatcher.overloads[kinds]
+        library = _EntryLibrary(lowered.target_context.codegen(), name)
+        library.add_ir_module(_for_python(lowered, kinds, name, library))
+        library.add_linking_library(lowered.library)
+        library.finalize()
+        return library.machine_code()
+
+
+def _for_python(lowered: Any, kinds: tuple[Any, ...], name: str, library: Any) -> ir.Module:
+    """A function that takes objects of Python, and calls the one that was lowered while other threads run."""
+    context, description = lowered.target_context, lowered.fndesc
+    module = library.create_ir_module(name)
+    whole, number = ir.IntType(64), ir.IntType(32)
+    kind = ir.FunctionType(ADDRESS, [ADDRESS, ADDRESS.as_pointer(), whole])
+    builder = ir.IRBuilder(ir.Function(module, kind, name).append_basic_block())
+
+    def call(of: str, result: Any, *given: Any) -> Any:
+        kind = ir.FunctionType(result, [each.type for each in given])
+        return builder.call(cgutils.get_or_insert_function(module, kind, of), given)
+
+    def value_of(kind: Any, objects: Iterator[Any]) -> Any:
+        if isinstance(kind, types.BaseTuple):
+            of: Any = kind
+            return context.make_tuple(builder, kind, [value_of(each, objects) for each in of])
+        found = next(objects)
+        if isinstance(kind, HeldType):
+            return memory_of(builder, found)
+        if isinstance(kind, types.Array):
+            return array_of(context, builder, kind, found)
+        if isinstance(kind, types.Float):
+            return call("PyFloat_AsDouble", ir.DoubleType(), found)
+        if isinstance(kind, types.Boolean):
+            return builder.trunc(call("PyObject_IsTrue", number, found), ir.IntType(1))
+        return builder.trunc(call("PyLong_AsLongLong", whole, found), context.get_value_type(kind))
+
+    nothing = ir.Constant(ADDRESS, None)
+    given = builder.function.args[1]
+    objects = (builder.load(cgutils.gep_inbounds(builder, given, i)) for i in itertools.count())
+    values = [value_of(kind, objects) for kind in kinds]
+    with builder.if_then(cgutils.is_not_null(builder, call("PyErr_Occurred", ADDRESS)), likely=False):
+        builder.ret(nothing)
+    thread = call("PyEval_SaveThread", ADDRESS)
+    callee = context.declare_function(module, description)
+    status, result = context.call_conv.call_function(
+        builder, callee, description.restype, description.argtypes, values
+    )
+    call("PyEval_RestoreThread", ir.VoidType(), thread)
+    with builder.if_then(status.is_error, likely=False):
+        error = cgutils.add_global_variable(module, ADDRESS, "PyExc_RuntimeError")
+        error.linkage = "external"
+        said = context.insert_const_string(module, "a kernel failed")
+        call("PyErr_SetString", ir.VoidType(), builder.load(error), said)
+        builder.ret(nothing)
+    if description.restype == types.none:
+        made = call("Py_BuildValue", ADDRESS, context.insert_const_string(module, ""))
+    elif isinstance(description.restype, types.Float):
+        made = call("PyFloat_FromDouble", ADDRESS, result)
+    elif isinstance(description.restype, types.Boolean):
+        made = call("PyBool_FromLong", ADDRESS, builder.zext(result, whole))
+    else:
+        made = call("PyLong_FromLongLong", ADDRESS, builder.sext(result, whole))
+    builder.ret(made)
+    return module

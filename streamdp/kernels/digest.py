@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import functools
 import hashlib
-import inspect
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from types import CodeType, FunctionType, ModuleType
@@ -22,7 +21,7 @@ _LIBRARIES = frozenset(sys.stdlib_module_names) | {"numpy", "numba", "llvmlite"}
 """Known by name: their versions are part of what a compiled kernel is found by."""
 
 
-def digest_of(function: Callable[..., Any], classes: Iterable[type], makers: Iterable[ModuleType]) -> bytes:
+def digest_of(function: Callable[..., Any], classes: Iterable[type]) -> bytes:
     """A digest of what the machine code of a function depends on.
 
     Parameters
@@ -31,17 +30,12 @@ def digest_of(function: Callable[..., Any], classes: Iterable[type], makers: Ite
         The entry, as it is written.
     classes
         Named tuples among the types of its arguments, and within them.
-    makers
-        Modules of which every function takes part in making machine code.
     """
     walk = _Walk()
     for each in classes:
         walk.note(each)
     walk.note(function)
     walk.resolve()
-    for module in makers:
-        for made in _functions_in(module):
-            walk.add(_read(made)[0])
     return walk.digest.digest()
 
 
@@ -173,15 +167,3 @@ def _named(function: FunctionType) -> Iterator[tuple[str, Any]]:
 
 def _is_library(module: str | None) -> bool:
     return module is None or module.partition(".")[0] in _LIBRARIES
-
-
-def _functions_in(module: ModuleType) -> Iterator[FunctionType]:
-    """The functions and methods that a module defines, in its order."""
-    for value in vars(module).values():
-        if getattr(value, "__module__", None) != module.__name__:
-            continue
-        members = vars(value).values() if inspect.isclass(value) else (value,)
-        for member in members:
-            made = member.fget if isinstance(member, property) else member
-            if isinstance(made, FunctionType):
-                yield made

@@ -1,38 +1,47 @@
 """Arguments of kernels, laid out in memory once: a call hands over one address in place of many arrays.
 
-numba takes apart every array of every argument at each call, from Python and between kernels, in code that
-it makes for each of them: for the state of a beam that is 15 microseconds a call, and half of what there is
-to compile. Here a tuple of arrays is written down as kernels read it, and kernels hand its address to each
-other: each reads the fields that it needs.
+A tuple of arrays is written down as kernels read it, and kernels hand its address to each other: each reads
+the fields that it needs. numba would take apart every array of every argument at each call, in code that it
+makes for each of them: half of what there is to compile.
 """
 
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from struct import Struct
 from typing import Any
 
-import numba
 import numpy as np
-from llvmlite import ir
-from numba.core import cgutils, types
-from numba.core.imputils import lower_getattr_generic
-from numba.core.typing.templates import AttributeTemplate, infer_getattr
-from numba.extending import NativeValue, models, register_model, typeof_impl, unbox
 
 LEADING = 2
 """Words before the data of an array that say who owns it: nobody, since kernels count no references."""
 
 _NOBODY = (0,) * LEADING
 
-_ADDRESS = ir.IntType(8).as_pointer()
-
 _TOLD_APART = 0x1 | 0x2 | 0x100 | 0x400
 """Flags of arrays of which a type follows: contiguous in rows and in columns, aligned, writeable."""
 
-_forms: dict[Any, tuple[Struct, HeldType]] = {}
-"""By what a type follows from: how values of it are written, and the type. Both take long to find out."""
+
+class Layout:
+    """How values of one form lie in memory; there is one layout for all of a form.
+
+    Attributes
+    ----------
+    form
+        What the types of the values follow from, as :func:`form_of` has it.
+    struct
+        The numbers of such a tuple, one after the other.
+    """
+
+    __slots__ = ("form", "struct")
+
+    def __init__(self, form: Any, value: tuple[Any, ...]) -> None:
+        self.form = form
+        self.struct = _written(_stored(value))
+
+
+_layouts: dict[Any, Layout] = {}
 
 
 class Held:
@@ -44,22 +53,32 @@ class Held:
     ----------
     value
         A tuple. TypeError where it holds anything else than arrays, tuples and numbers.
+
+    Attributes
+    ----------
+    memory
+        (bytes,) where it is written down.
     """
 
-    __slots__ = ("_written", "address", "kind", "value")
+    __slots__ = ("layout", "memory", "value")
 
     def __init__(self, value: tuple[Any, ...]) -> None:
-        self.value = value
         form = form_of(value)
-        found = _forms.get(form)
+        found = _layouts.get(form)
         if found is None:
-            found = _forms[form] = _written(_stored(value)), HeldType(numba.typeof(value))
-        layout, self.kind = found
+            found = _layouts[form] = Layout(form, value)
+        self.value, self.layout = value, found
+        self.memory = np.empty(found.struct.size, np.uint8)
         numbers: list[Any] = []
         _list(value, numbers)
-        self._written = np.empty(layout.size, np.uint8)
-        layout.pack_into(self._written.data, 0, *numbers)
-        self.address = _address_of(self._written)
+        found.struct.pack_into(self.memory.data, 0, *numbers)
+
+    @property
+    def _numba_type_(self) -> Any:
+        """What numba takes it for, where a kernel is compiled for it."""
+        from streamdp.kernels.held_type import type_of
+
+        return type_of(self.layout, self.value)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """A copy is laid out anew: it is of other arrays."""
@@ -69,7 +88,7 @@ class Held:
 def form_of(value: Any) -> Any:
     """What the type of a value follows from."""
     if isinstance(value, Held):
-        return Held, id(value.kind)  # which lasts, and is one for all of a form
+        return value.layout
     if isinstance(value, np.ndarray):
         return value.dtype, value.ndim, value.flags.num & _TOLD_APART
     if isinstance(value, tuple):
@@ -108,20 +127,9 @@ def _codes(stored: np.dtype[Any], at: int) -> Iterator[tuple[int, str, int]]:
         yield at, {"b": "?", "i": "q", "f": "d"}[stored.kind], stored.itemsize
 
 
-def _place_of(array: np.ndarray) -> int:
-    return ctypes.c_size_t.from_address(id(array) + object.__basicsize__).value
-
-
-_PROBE = np.zeros(1)
-_IS_FIRST = _place_of(_PROBE) == _PROBE.ctypes.data
-
-
 def _address_of(array: np.ndarray) -> int:
-    """Where its data lies.
-
-    numpy's C API has that first, behind what all objects have: to read it there takes a tenth of the time.
-    """
-    return _place_of(array) if _IS_FIRST else array.ctypes.data
+    """Where its data lies: the first field in C of an array of numpy, read in a tenth of the time."""
+    return ctypes.c_size_t.from_address(id(array) + object.__basicsize__).value
 
 
 def _list(value: Any, numbers: list[Any]) -> None:
@@ -135,114 +143,12 @@ def _list(value: Any, numbers: list[Any]) -> None:
         numbers.append(value)
 
 
-class HeldType(types.Type):
-    """The type of a tuple that is read where it lies."""
-
-    def __init__(self, value: Any) -> None:
-        self.value = value
-        super().__init__(f"Held({value})")
-
-    @property
-    def key(self) -> Any:
-        """What it is told apart by: two classes may have one name. numba has one object for each type."""
-        return id(self.value)
-
-    @property
-    def instance_class(self) -> type:
-        """The class of the named tuple, as numba has it of named tuples."""
-        found: type = self.value.instance_class
-        return found
-
-
-@register_model(HeldType)
-class _HeldModel(models.PrimitiveModel):
-    """An address."""
-
-    def __init__(self, manager: Any, kind: Any) -> None:
-        super().__init__(manager, kind, _ADDRESS)
-
-
-@typeof_impl.register(Held)
-def _typeof(held: Held, context: Any) -> Any:
-    return held.kind
-
-
-@unbox(HeldType)
-def _unbox(kind: Any, value: Any, c: Any) -> Any:
-    number = c.pyapi.object_getattr_string(value, "address")
-    native = c.pyapi.long_as_voidptr(number)
-    c.pyapi.decref(number)
-    return NativeValue(native)
-
-
-@infer_getattr
-class _Fields(AttributeTemplate):
-    """Named tuples inside of named tuples are held as well; all else is what it is."""
-
-    key = HeldType
-
-    def generic_resolve(self, held: HeldType, name: str) -> Any:  # type: ignore[override]
-        """The type of a field; None where there is none of that name."""
-        if name not in held.value.fields:
-            return None
-        kind = held.value[held.value.fields.index(name)]
-        if isinstance(kind, types.BaseNamedTuple):
-            return HeldType(kind)
-        return kind.dtype if _is_row(kind) else kind
-
-
-@lower_getattr_generic(HeldType)
-def _read(context: Any, builder: Any, held: HeldType, address: Any, name: str) -> Any:
-    index = held.value.fields.index(name)
-    kind, model = held.value[index], context.data_model_manager[held.value]
-    whole = builder.bitcast(address, model.get_data_type().as_pointer())
-    place = cgutils.gep_inbounds(builder, whole, 0, index)
-    if isinstance(kind, types.BaseNamedTuple):
-        return builder.bitcast(place, _ADDRESS)
-    if _is_row(kind):
-        at = _data_of(context, builder, kind, place)
-        return builder.bitcast(at, context.get_value_type(kind.dtype))
-    if isinstance(kind, types.Array):
-        return _read_array(context, builder, kind, place)
-    if isinstance(kind, types.Number | types.Boolean):
-        return context.data_model_manager[kind].from_data(builder, _lasting(builder, place))
-    return context.data_model_manager[kind].load_from_data_pointer(builder, place)
-
-
-def _is_row(kind: Any) -> bool:
-    """Whether it is one row of named numbers (``Counters``): kernels read the fields, not an array."""
-    return isinstance(kind, types.Array) and kind.ndim == 0 and isinstance(kind.dtype, types.Record)
-
-
-def _data_of(context: Any, builder: Any, kind: Any, place: Any) -> Any:
-    """Where the numbers of an array lie."""
-    index = context.data_model_manager[kind].get_field_position("data")
-    return _lasting(builder, cgutils.gep_inbounds(builder, place, 0, index))
-
-
-def _read_array(context: Any, builder: Any, kind: Any, place: Any) -> Any:
-    """An array that nobody owns; what follows from its type is not read."""
-    model, axes = context.data_model_manager[kind], range(kind.ndim)
-    made = cgutils.create_struct_proxy(kind)(context, builder)
-
-    def stored(name: str, *axis: int) -> Any:
-        index = model.get_field_position(name)
-        return _lasting(builder, cgutils.gep_inbounds(builder, place, 0, index, *axis))
-
-    size = context.get_constant(types.intp, context.get_abi_sizeof(context.get_data_type(kind.dtype)))
-    plain = kind.ndim == 1 and kind.layout == "C"
-    shape = [stored("shape", axis) for axis in axes]
-    made.meminfo, made.parent = (ir.Constant(each.type, None) for each in (made.meminfo, made.parent))
-    made.data, made.itemsize = stored("data"), size
-    made.nitems = shape[0] if plain else stored("nitems")
-    made.shape = cgutils.pack_array(builder, shape)
-    strides = [size] if plain else [stored("strides", axis) for axis in axes]
-    made.strides = cgutils.pack_array(builder, strides)
-    return made._getvalue()  # noqa: SLF001 - there is no other way to ask
-
-
-def _lasting(builder: Any, place: Any) -> Any:
-    """Load what no kernel ever writes, so that it need not be read again after one has written elsewhere."""
-    found = builder.load(place)
-    found.set_metadata("invariant.load", builder.module.add_metadata([]))
-    return found
+def parts_of(arguments: Iterable[Any]) -> list[Any]:
+    """What kernels are called with: the memory of what is held, and the parts of other tuples one by one."""
+    parts: list[Any] = []
+    for each in arguments:
+        if isinstance(each, tuple):
+            parts += parts_of(each)
+        else:
+            parts.append(each.memory if isinstance(each, Held) else each)
+    return parts

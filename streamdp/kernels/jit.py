@@ -1,40 +1,25 @@
-"""All numba settings in one place: how functions become kernels.
+"""How functions become kernels: what is declared here is compiled when it is first needed, if at all.
 
-Kernels allocate nothing, so numba's reference counting is switched off: with tuples of many arrays it
-would cost most of the run time.
+numba is not imported before: machine code that was kept, or came with a wheel, needs none of it.
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from operator import is_
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
-import numba
 import numpy as np
-from numba.core import types
-from numba.extending import overload, register_jitable, typeof_impl
 
-from streamdp.kernels.cache import KernelCache, cache_folder
-from streamdp.kernels.compiler import InnerCompiler, quickly
-from streamdp.kernels.held import Held, form_of
-from streamdp.kernels.prebuilt import settle
+from streamdp.kernels.cache import code_for
+from streamdp.kernels.held import Held, form_of, parts_of
+from streamdp.kernels.machine import MachineCode, Run
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-# Any: some of what is used here is missing from numba's own stubs
-_njit: Any = numba.njit
-_typeof: Any = numba.typeof
-_unliteral: Any = types.unliteral
-_OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "_nrt": False}
-_INNER: dict[str, Any] = {
-    "no_cpython_wrapper": True,
-    "no_cfunc_wrapper": True,
-    "pipeline_class": InnerCompiler,
-    **_OPTIONS,
-}
-settle()
+_declared: list[Any] = []
+"""Functions of scalars and generic functions that numba has not been told of yet."""
 
 
 def kernel(function: F) -> F:
@@ -59,7 +44,7 @@ def sum_kernel(function: F) -> F:
 
 
 def _inner(function: F, **options: Any) -> F:
-    found: Any = Inner(function, {**options, **_INNER})
+    found: Any = Inner(function, options)
     return found
 
 
@@ -84,28 +69,23 @@ class Inner:
 
     @functools.cached_property
     def dispatcher(self) -> Any:
-        """What numba makes of the function: once for all numbers, where it would again for each constant."""
-        options = {**self.options}
-        by_constant = options.pop("by_constant", False)
-        made = _njit(**options)(self.py_func)
-        if by_constant:
-            return made
-        template = made.get_call_template
-        made.get_call_template = lambda given, named: template(
-            tuple(map(_unliteral, given)), {name: _unliteral(each) for name, each in named.items()}
-        )
-        return made
+        """What numba makes of the function."""
+        from streamdp.kernels.compiler import dispatcher_of
 
+        return dispatcher_of(self.py_func, **self.options)
 
-@typeof_impl.register(Inner)
-def _typeof_inner(value: Inner, _: Any) -> Any:
-    return types.Dispatcher(value.dispatcher)
+    @property
+    def _numba_type_(self) -> Any:
+        """What numba takes it for where a kernel names it."""
+        from numba.core import types
+
+        return types.Dispatcher(self.dispatcher)
 
 
 def shared(function: F) -> F:
     """A function of scalars that kernels and Python call alike."""
-    both: F = register_jitable(forceinline=True, **_OPTIONS)(function)
-    return both
+    _declared.append(function)
+    return function
 
 
 class Generic:
@@ -123,8 +103,7 @@ class Generic:
         self.__name__ = function.__name__
         self._implementations: dict[type, Callable[..., Any]] = {}
         self._default = None if "NotImplementedError" in function.__code__.co_names else function
-        options: Any = _INNER
-        overload(self, jit_options=options, strict=False)(self._for_types)
+        _declared.append(self)
 
     def of(self, *classes: type) -> Callable[[F], F]:
         """Register the implementation for one class of named tuples, or for several; or for arrays."""
@@ -145,7 +124,8 @@ class Generic:
             raise TypeError(f"{self.__name__} is not implemented for {type(first).__name__}")
         return found(first, *rest)
 
-    def _for_types(self, *arguments: Any) -> Callable[..., Any] | None:
+    def implementation_for(self, *arguments: Any) -> Callable[..., Any] | None:
+        """That for arguments of these types of numba."""
         return self.implementation(getattr(arguments[0], "instance_class", np.ndarray))
 
     def implementation(self, kind: type) -> Callable[..., Any] | None:
@@ -155,7 +135,7 @@ class Generic:
 
 
 class Entry:
-    """A kernel that Python calls, cached where a folder can be written.
+    """A kernel that Python calls, kept where a folder can be written.
 
     Tuples of arrays may be given as what they are, or as :class:`~streamdp.kernels.held.Held`. They are laid
     out anew where they are not those of the last call, which are kept alive for that.
@@ -164,37 +144,34 @@ class Entry:
     def __init__(self, function: Callable[..., Any]) -> None:
         functools.update_wrapper(self, function)
         self._function = function
-        self._compiled: Any = None
-        self._last: tuple[Held, ...] = ()
-        self._found: dict[Any, Callable[..., Any]] = {}
+        self._last: list[Held] = []
+        self._found: dict[Any, Run] = {}
 
     def __call__(self, *arguments: Any) -> Any:
         """Run it, compiled for arguments of these types."""
-        known = {id(each.value): each for each in self._last}
-        laid_out = tuple(
-            known.get(id(each)) or Held(each) if isinstance(each, tuple) else each for each in arguments
-        )
-        self._last = tuple(each for each in laid_out if isinstance(each, Held))
-        return self.of(*laid_out)(*laid_out)
+        given = _laid_out(arguments, self._last)
+        self._last = [each for each in given if isinstance(each, Held)]
+        return self.of(*given)(*parts_of(given))
 
-    def of(self, *arguments: Any) -> Callable[..., Any]:
-        """The kernel for arguments of the types of these; no types are looked at when it is called."""
+    def __deepcopy__(self, memo: Any) -> Self:
+        """Itself: copies of a stream run the same machine code."""
+        return self
+
+    def of(self, *arguments: Any) -> Run:
+        """The machine code for arguments of the types of these, to be called with their parts."""
         form = tuple(map(form_of, arguments))
         found = self._found.get(form)
         if found is None:
-            dispatcher = self.dispatcher()
-            kinds = tuple(_typeof(each) for each in arguments)
-            with quickly():
-                dispatcher.compile(kinds)
-            found = self._found[form] = dispatcher.overloads[kinds].entry_point
+            found = self._found[form] = code_for(self._function, arguments, _compiled)
         return found
 
-    def dispatcher(self) -> Any:
-        """What numba makes of the function; its cache is looked into when it is compiled."""
-        if self._compiled is None:
-            self._compiled = _njit(no_cfunc_wrapper=True, **_OPTIONS)(self._function)
-            self._compiled._cache = KernelCache(self._function, cache_folder())  # noqa: SLF001 - no other way
-        return self._compiled
+
+def _compiled(function: Callable[..., Any], arguments: tuple[Any, ...], name: str) -> MachineCode:
+    from streamdp.kernels import compiler
+
+    compiler.tell_of(_declared)
+    _declared.clear()
+    return compiler.compiled(function, arguments, name)
 
 
 class Bound:
@@ -208,23 +185,48 @@ class Bound:
         self._held: list[Held] = []
         self._lasting: tuple[Any, ...] | None = None
         self._run: Callable[..., Any] = entry
+        self._nested = False
 
     def __call__(self, lasting: tuple[Any, ...], *rest: Any) -> None:
         """Run it; ``lasting`` are tuples, which are laid out anew where they are not the same as before."""
         last = self._lasting
         if last is not lasting and (last is None or not all(map(is_, last, lasting))):
-            self._held, self._lasting = self._laid_out(lasting), lasting
-            self._run = functools.partial(self._entry.of(*self._held, *rest), *self._held)
-        self._run(*rest)
+            self._held, self._lasting = _laid_out(lasting, self._held), lasting
+            self._run = functools.partial(self._entry.of(*self._held, *rest), *parts_of(self._held))
+            self._nested = any(isinstance(each, tuple) for each in rest)
+        self._run(*parts_of(rest) if self._nested else rest)
 
-    def once(self, lasting: tuple[Any, ...], *rest: Any) -> Callable[[], None]:
+    def once(self, lasting: tuple[Any, ...], *rest: Any) -> Again:
         """A call with these arguments, to be made again as long as none of them is replaced."""
-        held = self._laid_out(lasting)
-        return functools.partial(self._entry.of(*held, *rest), *held, *rest)
+        return Again(self._entry, (*_laid_out(lasting, self._held), *rest))
 
-    def _laid_out(self, lasting: tuple[Any, ...]) -> list[Held]:
-        old = {id(each.value): each for each in self._held}
-        return [old.get(id(value)) or Held(value) for value in lasting]
+    def __reduce__(self) -> tuple[Any, ...]:
+        """A copy has arguments of its own."""
+        return Bound, (self._entry,)
+
+
+class Again:
+    """A call of an entry with the same arguments, again and again."""
+
+    __slots__ = ("_arguments", "_entry", "_run")
+
+    def __init__(self, entry: Entry, arguments: tuple[Any, ...]) -> None:
+        self._entry, self._arguments = entry, arguments
+        self._run = functools.partial(entry.of(*arguments), *parts_of(arguments))
+
+    def __call__(self) -> Any:
+        """Run it."""
+        return self._run()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """A copy has arguments of its own."""
+        return Again, (self._entry, self._arguments)
+
+
+def _laid_out(arguments: tuple[Any, ...], before: Sequence[Held]) -> list[Any]:
+    """Arguments with tuples among them laid out, where that was not done before."""
+    known = {id(each.value): each for each in before}
+    return [known.get(id(each)) or Held(each) if isinstance(each, tuple) else each for each in arguments]
 
 
 def generic(function: Callable[..., Any]) -> Generic:

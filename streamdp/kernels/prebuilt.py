@@ -5,29 +5,25 @@ shipped, and every machine of a baseline gives the same answers, byte by byte, a
 computes logarithms alike. NUMBA_CPU_NAME, where it is set, stands.
 
 A wheel has a set of them for each baseline, in a folder that names what the set is for. It serves where
-Python's minor version, numba, llvmlite and the baseline are the same; everything else is compiled.
+Python's minor version and the baseline are the same, whatever numba is there; everything else is compiled.
 """
 
 from __future__ import annotations
 
 import functools
+import os
 import platform
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import llvmlite.binding
-import numba
 
 V2 = frozenset(["cx16", "sahf", "popcnt", "sse3", "sse4.1", "sse4.2", "ssse3"])
 V3 = V2 | frozenset(["avx", "avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe"])
 
 BASELINES = {"x86-64-v3": V3, "x86-64-v2": V2}
 """What a CPU must be able to, by the name of the baseline (levels of the x86-64 psABI); the best first."""
-
-BUILD = (numba.__version__, llvmlite.__version__, sys.implementation.cache_tag)
-"""The versions of what makes machine code of a source."""
 
 PREBUILT = Path(__file__).resolve().parents[1] / "prebuilt"
 """The sets that a wheel has brought along; there is no such folder in a clone."""
@@ -56,29 +52,30 @@ def baselines() -> list[str]:
     return baselines_of(platform.machine(), dict(llvmlite.binding.get_host_cpu_features()))
 
 
-def settle() -> None:
-    """Have numba compile for the best baseline; without effect once it has compiled something."""
-    config: Any = numba.config
-    if config.CPU_NAME is None and config.CPU_FEATURES is None and (found := baselines()):
-        config.CPU_NAME, config.CPU_FEATURES = found[0], ""
+@functools.cache
+def cpu() -> tuple[str, str]:
+    """The CPU that kernels are for, and its features, as LLVM names them."""
+    if named := os.environ.get("NUMBA_CPU_NAME"):
+        return named, os.environ.get("NUMBA_CPU_FEATURES", "")
+    if found := baselines():
+        return found[0], ""
+    return llvmlite.binding.get_host_cpu_name(), llvmlite.binding.get_host_cpu_features().flatten()
 
 
 def set_for(baseline: str) -> Path:
-    """The folder of the set that this build of Python and numba makes for a baseline, there or not."""
-    numba_, llvmlite_, python = BUILD
-    return PREBUILT / "_".join((python or "python", f"numba-{numba_}", f"llvmlite-{llvmlite_}", baseline))
+    """The folder of the set that this Python makes for a baseline, there or not."""
+    return PREBUILT / f"{sys.implementation.cache_tag}_{baseline}"
 
 
 def own_set() -> Path:
     """The folder of the set that serves here, there or not."""
-    config: Any = numba.config
-    return set_for(config.CPU_NAME or "host")
+    return set_for(cpu()[0])
 
 
 @functools.cache
 def mismatch() -> str:
     """What the wheel's sets are for, and this is not; empty where one serves, or where there are none."""
-    found = sorted(path.name.split("_") for path in PREBUILT.glob("*_*_*_*"))
+    found = sorted(path.name.split("_") for path in PREBUILT.glob("*_*"))
     here = own_set().name.split("_")
     if here in found:
         return ""
