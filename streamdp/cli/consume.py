@@ -8,6 +8,7 @@ from collections.abc import Container
 
 from streamdp_connectors.protocol import SinkClosed
 
+from streamdp.cli.beside import two_processes
 from streamdp.cli.board import Board
 from streamdp.cli.display import Display
 from streamdp.cli.errors import speak_of
@@ -51,7 +52,8 @@ def run_to_end(run: Run, board: Board | None = None) -> int:
     status = Status()
     try:
         # not before all is open: a wrong file name is reported at once
-        with Display(lambda: "" if on_terminal else status.line, None if board is None else board.shown):
+        line = Display(lambda: "" if on_terminal else status.line, None if board is None else board.shown)
+        with line, two_processes(run.settings):
             gc.freeze()  # what is there stays: the collector need not look at it again and again
             for _ in run.batches():
                 status.update(run)

@@ -7,6 +7,7 @@ import time
 from collections.abc import Sequence
 from itertools import islice
 
+from streamdp.cli.beside import two_processes
 from streamdp.cli.board import Board
 from streamdp.cli.diff import agreement_table
 from streamdp.cli.display import Display
@@ -65,7 +66,8 @@ def demo(settings: Settings, records: int, serving: Serving) -> None:
     newest: list[int] = []
     spent = 0.0
     # nothing is asked of the engine there: while it compiles, who asks it waits
-    with Display(lambda: f"{len(first):,} of {records:,} records", board.shown):
+    line = Display(lambda: f"{len(first):,} of {records:,} records", board.shown)
+    with line, two_processes(settings):
         stream = demo_stream(records, settings.seed)
         while batch := list(islice(stream, BATCH)):
             truth += [numbers.setdefault(item.topic, len(numbers)) for item in batch]

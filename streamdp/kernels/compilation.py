@@ -200,6 +200,16 @@ def beside() -> Iterator[None]:
         _thread.beside = False
 
 
+@contextmanager
+def when_begun(hear: Callable[[], None]) -> Iterator[None]:
+    """While it lasts, ``hear`` is called when the compilation of a kernel begins."""
+    _watch.begun.append(hear)
+    try:
+        yield
+    finally:
+        _watch.begun.remove(hear)
+
+
 def announce(say: Callable[[str], None]) -> None:
     """Log that kernels are being compiled if it takes longer than MOMENT, and how far it is every EVERY."""
     lock = threading.Lock()
