@@ -139,7 +139,7 @@ def _say_once(why: str) -> None:
     )
 
 
-_MAKERS = ("compiler.py", "held.py", "held_type.py")
+_MAKERS = ("compiler.py", "held_type.py")
 """Modules of this folder that take part in making machine code of a function."""
 
 _lock = threading.RLock()

@@ -8,7 +8,7 @@ makes for each of them: half of what there is to compile.
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from struct import Struct
 from typing import Any
 
@@ -38,7 +38,7 @@ class Layout:
 
     def __init__(self, form: Any, value: tuple[Any, ...]) -> None:
         self.form = form
-        self.struct = _written(_stored(value))
+        self.struct = Struct(_format_of(value))
 
 
 _layouts: dict[Any, Layout] = {}
@@ -96,35 +96,19 @@ def form_of(value: Any) -> Any:
     return type(value)
 
 
-def _stored(value: Any) -> Any:
-    """The type that numpy has for how a value lies in memory, as numba's data models have it."""
+def _format_of(value: Any) -> str:
+    """The numbers of a value, one after the other, as they lie in memory by numba's data models."""
     if isinstance(value, np.ndarray):
-        return np.dtype((np.int64, LEADING + 3 + 2 * value.ndim))
+        return f"{LEADING + 3 + 2 * value.ndim}q"
     if isinstance(value, tuple):
-        return np.dtype([(f"f{i}", _stored(each)) for i, each in enumerate(value)], align=True)
-    if not isinstance(value, bool | int | float):
-        raise TypeError(f"kernels are given arrays and numbers, not {type(value).__name__}")
-    return np.array(value).dtype
-
-
-def _written(stored: np.dtype[Any]) -> Struct:
-    """The same as a format of numbers, one after the other."""
-    parts, end = [], 0
-    for at, code, size in _codes(stored, 0):
-        parts.append(f"{at - end}x{code}")
-        end = at + size
-    return Struct(f"={''.join(parts)}{stored.itemsize - end}x")
-
-
-def _codes(stored: np.dtype[Any], at: int) -> Iterator[tuple[int, str, int]]:
-    """Where the numbers of a type are, what they are, and how many bytes they take."""
-    if stored.fields is not None:
-        for part, begin, *_ in stored.fields.values():
-            yield from _codes(part, at + begin)
-    elif stored.subdtype is not None:
-        yield at, f"{stored.shape[0]}q", stored.itemsize
-    else:
-        yield at, {"b": "?", "i": "q", "f": "d"}[stored.kind], stored.itemsize
+        parts = "".join(map(_format_of, value))
+        return (
+            f"0q{parts}0q" if {*parts} & {"q", "d"} else parts
+        )  # a tuple with words begins where a word may
+    for kind, code in ((bool, "?"), (int, "q"), (float, "d")):
+        if isinstance(value, kind):
+            return code
+    raise TypeError(f"kernels are given arrays and numbers, not {type(value).__name__}")
 
 
 def _address_of(array: np.ndarray) -> int:
