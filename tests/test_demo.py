@@ -22,14 +22,14 @@ from streamdp.settings.io_options import Serving
 
 @pytest.fixture
 def part(tmp_path: Path) -> Path:
-    """A folder of kernels that lacks those which read words: they compile in a few seconds."""
+    """A folder of kernels that lacks those of the ledger: they compile in a few seconds."""
     succeed(tmp_path, "demo", "--records", "300")
     kept = cache_folder()
     assert kept is not None
     folder = tmp_path / "part"
     (folder / FOLDER).mkdir(parents=True)
     for path in kept.glob("*.kernel"):
-        if not path.name.startswith("streamdp.encode."):
+        if not path.name.startswith("streamdp.ledger."):
             (folder / FOLDER / path.name).symlink_to(path)
     return folder
 
@@ -54,7 +54,7 @@ def on_a_terminal(folder: Path, *arguments: str, **settings: str) -> str:
 
 def test_the_table_is_there_while_kernels_compile(part: Path, tmp_path: Path) -> None:
     shown = on_a_terminal(tmp_path, "demo", "--records", "300", cache_dir=str(part))
-    counted = re.findall(r"only this once: (\d+) of 15 \(\w+\), (\d+) s, about \d+ s left", shown)
+    counted = re.findall(r"only this once: (\d+) of 11 \(\w+\), (\d+) s, about \d+ s left", shown)
     assert counted
     seen = [(int(number), int(seconds)) for number, seconds in counted]
     assert seen == sorted(seen)

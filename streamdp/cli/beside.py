@@ -18,8 +18,9 @@ from streamdp.beam.clusters.places import Places
 from streamdp.beam.data.state import Incoming
 from streamdp.beam.looks.parting import Few
 from streamdp.beam.looks.rearrange import keep_head
-from streamdp.beam.looks.review import NONE, gather_recent
+from streamdp.beam.looks.review import gather_recent
 from streamdp.beam.looks.second_look import Look, look_again
+from streamdp.beam.search import NONE
 from streamdp.kernels.compilation import PLANS, compiling, when_begun
 from streamdp.kernels.rows import made
 from streamdp.offline.problem import Collection

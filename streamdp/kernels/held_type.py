@@ -13,8 +13,6 @@ from numba.core.imputils import lower_getattr_generic
 from numba.core.typing.templates import AttributeTemplate, infer_getattr
 from numba.extending import models, register_model
 
-from streamdp.kernels.held import Layout
-
 ADDRESS = ir.IntType(8).as_pointer()
 
 
@@ -45,10 +43,10 @@ class _HeldModel(models.PrimitiveModel):
         super().__init__(manager, kind, ADDRESS)
 
 
-_types: dict[Layout, HeldType] = {}
+_types: dict[Any, HeldType] = {}
 
 
-def type_of(layout: Layout, value: tuple[Any, ...]) -> HeldType:
+def type_of(layout: Any, value: tuple[Any, ...]) -> HeldType:
     """The type of tuples of a layout, of which one is given: found out once, as that takes long."""
     if layout not in _types:
         _types[layout] = HeldType(numba.typeof(value))
