@@ -20,6 +20,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
 
+import msgspec
 import numba
 import numpy as np
 import pytest
@@ -31,7 +32,7 @@ from numba.core.types.functions import BaseFunction
 import streamdp
 from streamdp.beam.looks import dividing, rearrange, second_look, uniting
 from streamdp.beam.step import advance
-from streamdp.cli import warm
+from streamdp.cli import beside, warm
 from streamdp.kernels import cache, compilation, compiler, prebuilt
 from streamdp.kernels.digest import _read, _Walk, digest_of
 from streamdp.kernels.jit import Entry, Inner, constant_kernel, generic, kernel
@@ -552,6 +553,43 @@ def test_a_service_has_its_kernels_before_its_first_record(asked: set[Entry]) ->
     assert {advance.advance, second_look.look_again} <= asked
     modules = vars(dividing), vars(rearrange)  # a cluster of texts is parted, too
     assert {each for module in modules for each in module.values() if isinstance(each, Entry)} <= asked
+
+
+def test_the_second_process_compiles_what_looks_back_at_texts(asked: set[Entry]) -> None:
+    beside.compile_looks(Settings())
+    named = {f"{each._function.__module__}.{each._function.__name__}" for each in asked}
+    assert {second_look.look_again, rearrange.keep_head, dividing.try_as_two} <= asked
+    assert advance.advance not in asked
+    assert named <= set(compilation.PLANS[beside.TEXTS])
+
+
+def test_a_second_process_is_started_once_where_texts_are_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
+    started: list[list[str]] = []
+
+    class Started:
+        def __init__(self, command: list[str], **given: Any) -> None:
+            started.append(command)
+
+        def kill(self) -> None:
+            started.append([])
+
+        wait = kill
+
+    monkeypatch.setattr(compilation, "_watch", compilation._Watch())
+    monkeypatch.setattr(beside.subprocess, "Popen", Started)
+    monkeypatch.setattr(beside.os, "cpu_count", lambda: 2)
+    settings = Settings(beam=3)
+    with beside.two_processes(settings), compilation.under_way("streamdp.lines.step.advance"):
+        assert started == []
+    compilation._watch = compilation._Watch()
+    with beside.two_processes(settings):
+        for name in ("streamdp.encode.bags.count", "streamdp.beam.step.advance.advance"):
+            with compilation.under_way(name):
+                pass
+        ((*_, module, given),) = started
+    assert module == "streamdp.cli.beside"
+    assert msgspec.json.decode(given, type=Settings) == settings
+    assert len(started) == 3, "it is ended, and waited for"
 
 
 def test_warm_has_vectors_look_back_too(asked: set[Entry]) -> None:

@@ -41,13 +41,8 @@ def two_processes(settings: Settings) -> Iterator[None]:
         if started or now is None or now.total != len(PLANS[TEXTS]) or (os.cpu_count() or 1) < 2:
             return
         given = msgspec.json.encode(settings).decode()
-        command = [
-            sys.executable,
-            "-P",
-            "-m",
-            __name__,
-            given,
-        ]  # -P: modules of the user's folder are not ours
+        # -P: a module of the folder where the user is must not stand for one of ours
+        command = [sys.executable, "-P", "-m", __name__, given]
         nowhere = subprocess.DEVNULL
         started.append(subprocess.Popen(command, stdin=nowhere, stdout=nowhere, stderr=nowhere))  # noqa: S603
 
