@@ -117,7 +117,7 @@ def __getattr__(name: str) -> Any:
                     raise
                 package = "scikit-learn" if missing == "sklearn" else missing
                 raise ImportError(f"streamdp.{name} needs {package}: pip install {package}") from error
-            if "numba" in sys.modules:
+            if "streamdp.kernels.compilation" in sys.modules:
                 _tell_of_compilation()
             globals()[name] = found
             return found

@@ -50,7 +50,7 @@ def test_a_command_imports_no_more_than_it_needs(tmp_path: Path) -> None:
     for arguments, imported in (
         (["--help"], b"[]"),
         (["consume", "texts.txt"], None),  # which may compile
-        (["consume", "texts.txt", "--beam", "8"], b"['numba']"),
+        (["consume", "texts.txt", "--beam", "8"], b"[]"),
     ):
         command = [sys.executable, "-c", STARTED, *arguments]
         done = subprocess.run(command, cwd=tmp_path, capture_output=True, check=True)
@@ -203,5 +203,5 @@ def test_compiling_is_said(tmp_path: Path) -> None:
     made = {
         path.name.rpartition("-")[0] for path in folder.iterdir() if path.is_file() and not path.is_symlink()
     }
-    assert len({name for name in made if name.startswith("streamdp.encode.")}) > 1
+    assert any(name.startswith("streamdp.encode.") for name in made)
     assert not any(name.startswith("streamdp.beam.") for name in made)

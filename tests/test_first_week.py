@@ -275,7 +275,7 @@ def test_progress_of_a_search(folder: Path) -> None:
     while not re.search(rb" of 1:00:00; log joint -[\d,.]+, \d+ clusters", shown):
         shown += os.read(terminal, 1 << 16)
     process.send_signal(signal.SIGINT)
-    assert process.wait(120) == 0
+    assert process.wait(120) in (0, 130), "130 where a kernel was just being compiled"
     os.close(terminal)
 
 

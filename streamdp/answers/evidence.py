@@ -97,8 +97,13 @@ def _likelier(search: BeamSearch, pair: Batch, lengths: Sequence[int]) -> float:
     """
     if pair.vectors is None and not pair.lengths.all():
         return 0.0
-    orders = ((0, 1), (1, 0))
-    return 0.5 * sum(_gain(search, pair.take(np.array(order)), lengths[order[1]]) for order in orders)
+    total = 0.0
+    for order in ((0, 1), (1, 0)):
+        ordered = msgspec.structs.replace(
+            pair.take(np.array(order)), times=pair.times
+        )  # time does not run back
+        total += _gain(search, ordered, lengths[order[1]])
+    return 0.5 * total
 
 
 def _gain(search: BeamSearch, pair: Batch, length: int) -> float:
