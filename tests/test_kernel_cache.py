@@ -32,7 +32,7 @@ from numba.core.types.functions import BaseFunction
 import streamdp
 from streamdp.beam.looks import dividing, rearrange, second_look, uniting
 from streamdp.beam.step import advance
-from streamdp.cli import beside, warm
+from streamdp.cli import beside, display, warm
 from streamdp.kernels import cache, compilation, compiler, prebuilt
 from streamdp.kernels.digest import _read, _Walk, digest_of
 from streamdp.kernels.jit import Entry, Inner, constant_kernel, generic, kernel
@@ -560,7 +560,7 @@ def test_the_second_process_compiles_what_looks_back_at_texts(asked: set[Entry])
     named = {f"{each._function.__module__}.{each._function.__name__}" for each in asked}
     assert {second_look.look_again, rearrange.keep_head, dividing.try_as_two} <= asked
     assert advance.advance not in asked
-    assert named <= set(compilation.PLANS[beside.TEXTS])
+    assert named <= set(compilation.PLANS[display.TEXTS])
 
 
 def test_a_second_process_is_started_once_where_texts_are_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -576,13 +576,13 @@ def test_a_second_process_is_started_once_where_texts_are_compiled(monkeypatch: 
         wait = kill
 
     monkeypatch.setattr(compilation, "_watch", compilation._Watch())
-    monkeypatch.setattr(beside.subprocess, "Popen", Started)
-    monkeypatch.setattr(beside.os, "cpu_count", lambda: 2)
+    monkeypatch.setattr(display.subprocess, "Popen", Started)
+    monkeypatch.setattr(display.os, "cpu_count", lambda: 2)
     settings = Settings(beam=3)
-    with beside.two_processes(settings), compilation.under_way("streamdp.lines.step.advance"):
+    with display.two_processes(settings), compilation.under_way("streamdp.lines.step.advance"):
         assert started == []
     compilation._watch = compilation._Watch()
-    with beside.two_processes(settings):
+    with display.two_processes(settings):
         for name in ("streamdp.encode.bags.count", "streamdp.beam.step.advance.advance"):
             with compilation.under_way(name):
                 pass

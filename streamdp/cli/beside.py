@@ -5,11 +5,7 @@ python -m streamdp.cli.beside SETTINGS
 
 from __future__ import annotations
 
-import contextlib
-import os
-import subprocess
 import sys
-from collections.abc import Iterator
 
 import msgspec
 import numpy as np
@@ -21,38 +17,10 @@ from streamdp.beam.looks.rearrange import keep_head
 from streamdp.beam.looks.review import gather_recent
 from streamdp.beam.looks.second_look import Look, look_again
 from streamdp.beam.search import NONE
-from streamdp.kernels.compilation import PLANS, compiling, when_begun
 from streamdp.kernels.rows import made
 from streamdp.offline.problem import Collection
 from streamdp.settings import Settings
 from streamdp.settings.blueprint import Blueprint
-
-TEXTS = 0
-"""Which of the plans is of texts."""
-
-
-@contextlib.contextmanager
-def two_processes(settings: Settings) -> Iterator[None]:
-    """While it lasts, another process compiles what looks back at texts, if this one compiles the rest."""
-    started: list[subprocess.Popen[bytes]] = []
-
-    def begun() -> None:
-        now = compiling()
-        if started or now is None or now.total != len(PLANS[TEXTS]) or (os.cpu_count() or 1) < 2:
-            return
-        given = msgspec.json.encode(settings).decode()
-        # -P: a module of the folder where the user is must not stand for one of ours
-        command = [sys.executable, "-P", "-m", __name__, given]
-        nowhere = subprocess.DEVNULL
-        started.append(subprocess.Popen(command, stdin=nowhere, stdout=nowhere, stderr=nowhere))  # noqa: S603
-
-    with when_begun(begun):
-        try:
-            yield
-        finally:
-            for each in started:
-                each.kill()
-                each.wait()
 
 
 def compile_looks(settings: Settings) -> None:

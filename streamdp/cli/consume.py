@@ -8,9 +8,8 @@ from collections.abc import Container
 
 from streamdp_connectors.protocol import SinkClosed
 
-from streamdp.cli.beside import two_processes
 from streamdp.cli.board import Board
-from streamdp.cli.display import Display
+from streamdp.cli.display import Display, two_processes
 from streamdp.cli.errors import speak_of
 from streamdp.cli.summary import Status, exit_code, print_summary
 from streamdp.kernels.compilation import working_time

@@ -7,10 +7,9 @@ import time
 from collections.abc import Sequence
 from itertools import islice
 
-from streamdp.cli.beside import two_processes
 from streamdp.cli.board import Board
 from streamdp.cli.diff import agreement_table
-from streamdp.cli.display import Display
+from streamdp.cli.display import Display, two_processes
 from streamdp.cli.stories import console, story_table
 from streamdp.demo.stream import DemoRecord, demo_stream
 from streamdp.engine import Engine

@@ -2,22 +2,34 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
+import os
+import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Self
 
+import msgspec
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.spinner import Spinner
 from rich.text import Text
 
 from streamdp.answers.listing import span
-from streamdp.kernels.compilation import announce, compiling, first_message, working_time
+from streamdp.kernels.compilation import (
+    PLANS,
+    announce,
+    compiling,
+    first_message,
+    when_begun,
+    working_time,
+)
 from streamdp.offline.chain import Chain
 from streamdp.offline.plan import Plan
 from streamdp.offline.schedule import Trace, mixing
 from streamdp.run.messages import say
+from streamdp.settings import Settings
 
 PER_SECOND = 5
 
@@ -70,6 +82,34 @@ class Display:
 def announce_compilation() -> None:
     """Have it said that kernels are being compiled, if it takes longer than a moment."""
     announce(say)
+
+
+TEXTS = 0
+"""Which of the plans is of texts."""
+
+
+@contextlib.contextmanager
+def two_processes(settings: Settings) -> Iterator[None]:
+    """While it lasts, another process compiles what looks back at texts, if this one compiles the rest."""
+    started: list[subprocess.Popen[bytes]] = []
+
+    def begun() -> None:
+        now = compiling()
+        if started or now is None or now.total != len(PLANS[TEXTS]) or (os.cpu_count() or 1) < 2:
+            return
+        given = msgspec.json.encode(settings).decode()
+        # -P: a module of the folder where the user is must not stand for one of ours
+        command = [sys.executable, "-P", "-m", "streamdp.cli.beside", given]
+        nowhere = subprocess.DEVNULL
+        started.append(subprocess.Popen(command, stdin=nowhere, stdout=nowhere, stderr=nowhere))  # noqa: S603
+
+    with when_begun(begun):
+        try:
+            yield
+        finally:
+            for each in started:
+                each.kill()
+                each.wait()
 
 
 class Progress(Display):
