@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from benchmarks.log_lines import Line
 
-CHOOSE, JUDGE = range(10), range(10, 20)
+CHOOSE, JUDGE = range(40), range(40, 60)
 """Seeds of the logs that constants are chosen on, and of those that they are judged on."""
 
 VERBS = [

@@ -61,21 +61,26 @@ def many_users(count: int, seed: int) -> list[str]:
     ]
 
 
+LEADS = ("Failed to", "web could not", "it couldn't", "Will")
+
+
 def deeds(seed: int) -> list[str]:
     """Lines with a name and a verb, first ones, and states: what was done is no value."""
     r = random.Random(seed)
     names = ["anna", "bert", "cora", "dora", "emma", "fred", "gerda", "hugo", "ida", "jon"]
     did = ["created", "deleted", "sent", "found", "renames", "viewing"]
+    acts = ["open", "close", "drain", "flush"]
     return [
         r.choice(
             [
                 f"user {r.choice(names)} {r.choice(did)} order {r.randrange(99)}",
-                f"{r.choice(['open', 'close', 'drain', 'flush'])} queue of {r.choice(names)}",
+                f"{r.choice(acts)} queue of {r.choice(names)}",
                 f"link {r.choice(names)} is {r.choice(['up', 'down', 'online'])}",
                 f"hello {r.choice(names)}",
+                f"{r.choice(LEADS)} {r.choice(acts)} disk {r.randrange(9)}",
             ]
         )
-        for _ in range(250)
+        for _ in range(300)
     ]
 
 
@@ -267,6 +272,7 @@ def test_what_was_done_is_no_value_and_who_has_done_it_is() -> None:
         *(f"{each} queue of <word>" for each in ("open", "close", "drain", "flush")),
         *(f"link <word> is {each}" for each in ("up", "down", "online")),
         "hello <word>",
+        *(f"{lead} {each} disk <num>" for lead in LEADS for each in ("open", "close", "drain", "flush")),
     }
 
 

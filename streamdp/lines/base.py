@@ -8,7 +8,18 @@ from typing import NamedTuple
 import numpy as np
 
 from streamdp.kernels.jit import kernel
-from streamdp.lines.closed_places import SHUT, word_kinds
+from streamdp.lines.closed_places import (
+    LEVEL,
+    METHOD,
+    MODAL,
+    NOT,
+    SHUT,
+    STATE,
+    TOWARD,
+    TRIAL,
+    VERB,
+    word_kinds,
+)
 from streamdp.lines.enclosed import is_message
 from streamdp.lines.masks import FILLED, MASKED
 from streamdp.lines.scan import code_of
@@ -169,8 +180,20 @@ def wordy(state: State, token: int) -> bool:
 
 
 @kernel
-def is_first(state: State, line: np.ndarray, i: int) -> bool:
-    """Whether token i of a line (-1: a hole) is the first with a letter, or of a message in quotes."""
+def _kinds(state: State, line: np.ndarray, i: int) -> int:
+    """Which classes of words token i of a line is of: none where there is none, or a hole (-1)."""
+    if i < 0 or line[i] < 0:
+        return 0
+    row = state.tokens[line[i]]
+    return int(word_kinds(state.text, row.start, row.start + row.length))
+
+
+@kernel
+def names_act(state: State, line: np.ndarray, i: int) -> bool:
+    """Whether what is done stands where token i of a line (-1: a hole) does.
+
+    It is the first with a letter, or of a message in quotes; or a verb behind words that one follows.
+    """
     if (
         i > 2
         and begins(state, line[i - 1], QUOTE)
@@ -180,6 +203,10 @@ def is_first(state: State, line: np.ndarray, i: int) -> bool:
         name = state.tokens[line[i - 3]]
         if is_message(state.text, name.start, name.start + name.length):
             return True
+    before, ahead = _kinds(state, line, i - 1), _kinds(state, line, i - 2)
+    denied = ahead & MODAL != 0 or (i > 1 and begins(state, line[i - 2], APOSTROPHE))
+    if before & MODAL or (before & NOT and denied) or (before & TOWARD and ahead & TRIAL):
+        return True
     k = 0
     while k < i and line[k] >= 0 and not lettered(state, line[k]):
         k += 1
@@ -195,7 +222,7 @@ def is_verb(state: State, token: int) -> bool:
         a, b, c = state.text[end - 3], state.text[end - 2], state.text[end - 1]
         if (b == _E and c == _D) or (a == _I and b == _N and c == _G) or (b != _S and c == _S):
             return True
-    return word_kinds(state.text, row.start, end) != 0
+    return word_kinds(state.text, row.start, end) & (METHOD | LEVEL | STATE | VERB) != 0
 
 
 @kernel

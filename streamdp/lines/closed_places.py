@@ -20,7 +20,7 @@ from streamdp.lines.words import DELIMITER, DIGIT, KINDS, SPACE
 SHUT, ESCAPED = 0xC1, 0xC0
 """Bytes of no text: before a token that is closed; before a byte of it that would end it, upper bit set."""
 
-STATUS, METHOD, LEVEL, STATE, VERB = 1, 2, 4, 8, 16
+STATUS, METHOD, LEVEL, STATE, VERB, MODAL, TRIAL, NOT, TOWARD = 1, 2, 4, 8, 16, 32, 64, 128, 256
 CLASSES = {"status": STATUS, "method": METHOD, "level": LEVEL, "state": STATE}
 """What may be closed everywhere, by name."""
 
@@ -51,6 +51,17 @@ VERBS = (
     *("stood", "stuck", "taken", "threw", "told", "took", "understood", "went", "woke", "won", "wrote"),
 )
 """What was done, by verbs of English that do not end in ``ed``."""
+MODALS = (
+    *("can", "cannot", "could", "will", "would", "shall", "should", "must", "may", "might", "do", "does"),
+    *("did", "couldn", "won", "wouldn", "shouldn", "mustn", "don", "doesn", "didn"),
+)
+"""What a verb follows, perhaps behind ``not`` or ``n't``."""
+TRIALS = (
+    *("able", "unable", "fail", "fails", "failed", "failing", "failure", "try", "tries", "tried", "trying"),
+    *("attempt", "attempts", "attempted", "attempting", "need", "needs", "needed", "want", "wants", "wanted"),
+    *("refused", "refuses", "refusing", "going", "ready"),
+)
+"""What ``to`` and a verb follow."""
 
 _WORDS: dict[str, int] = {}
 for _kind, _words in (
@@ -58,6 +69,10 @@ for _kind, _words in (
     (LEVEL, (*LEVELS, *map(str.lower, LEVELS))),
     (STATE, (*STATES, *map(str.upper, STATES), *map(str.title, STATES))),
     (VERB, VERBS),
+    (MODAL, (*MODALS, *map(str.title, MODALS))),
+    (TRIAL, (*TRIALS, *map(str.title, TRIALS))),
+    (NOT, ("not", "t")),
+    (TOWARD, ("to",)),
 ):
     for _word in _words:
         _WORDS[_word] = _WORDS.get(_word, 0) | _kind
@@ -152,7 +167,7 @@ def find_spans(
 @kernel
 def word_kinds(data: np.ndarray, begin: int, end: int) -> int:
     """Which classes have the word between two places."""
-    if not 1 < end - begin <= _LONGEST:
+    if end - begin > _LONGEST:
         return 0
     for word in range(_LENGTHS.shape[0]):
         if _LENGTHS[word] == end - begin:

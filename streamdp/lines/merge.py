@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from streamdp.kernels.jit import kernel
-from streamdp.lines.base import Terms, is_first, is_fixed, is_value, is_verb, let_go, lettered, wordy
+from streamdp.lines.base import Terms, is_fixed, is_value, is_verb, let_go, lettered, names_act, wordy
 from streamdp.lines.scan import closed
 from streamdp.lines.search import find_near
 from streamdp.lines.slots import (
@@ -23,7 +23,7 @@ from streamdp.lines.slots import (
 from streamdp.lines.state import Scratch, State
 
 MANY = 10
-"""So many words are values where they stand, be they verbs or the first of a message."""
+"""So many words are values where they stand, be they verbs or where an act is named."""
 
 CERTAIN = 1e6
 """Nats in favour of a merge where one template is the other with holes filled."""
@@ -77,7 +77,7 @@ def _worth(state: State, scratch: Scratch, group: np.ndarray, count: int, terms:
 def _told_apart(state: State, scratch: Scratch, group: np.ndarray, count: int, i: int) -> bool:
     """Whether words in slot i of several templates are constants: two, of which none is known as a value.
 
-    Or fewer than MANY, most of them verbs or the first of their messages; half at most may be values.
+    Or fewer than MANY, most of them verbs, or where an act is named; half at most may be values.
     """
     n, total = 0, 0
     for g in range(count):
@@ -94,7 +94,7 @@ def _told_apart(state: State, scratch: Scratch, group: np.ndarray, count: int, i
         held += 1 if is_value(state, token) else 0
         values += 1 if is_value(state, token) or not wordy(state, token) else 0
     return (n == 2 and held == 0) or (
-        n < MANY and 2 * values <= n and (2 * verbs > n or is_first(state, scratch.line, i))
+        n < MANY and 2 * values <= n and (2 * verbs > n or names_act(state, scratch.line, i))
     )
 
 

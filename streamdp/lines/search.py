@@ -9,12 +9,12 @@ import numpy as np
 from streamdp.kernels.jit import kernel
 from streamdp.lines.base import (
     Terms,
-    is_first,
     is_fixed,
     is_value,
     is_verb,
     length,
     lettered,
+    names_act,
     own_terms,
     valued,
     wordy,
@@ -89,12 +89,12 @@ def find_near(state: State, scratch: Scratch, line: np.ndarray, n: int, words: i
 
 
 @kernel
-def _are_apart(state: State, a: int, b: int, first: bool) -> bool:
-    """Whether words are constants where they stand: no values, or one is none, of verbs or where first."""
+def _are_apart(state: State, a: int, b: int, act: bool) -> bool:
+    """Whether words are constants: neither a value, or not both, and they are verbs or name an act."""
     if not (is_value(state, a) or is_value(state, b)):
         return True
     words = (wordy(state, a) and not is_value(state, a)) or (wordy(state, b) and not is_value(state, b))
-    return words and (first or (is_verb(state, a) and is_verb(state, b)))
+    return words and (act or (is_verb(state, a) and is_verb(state, b)))
 
 
 @kernel
@@ -113,7 +113,7 @@ def may_join(state: State, cluster: int, line: np.ndarray, n: int) -> bool:
         elif valued(state, line, i, n):
             continue
         elif row.wordy or wordy(state, token) or wordy(state, row.founder):
-            if row.distinct == 1 and _are_apart(state, token, row.founder, is_first(state, line, i)):
+            if row.distinct == 1 and _are_apart(state, token, row.founder, names_act(state, line, i)):
                 return False
             holes += 1
     return constants >= max(1, holes)

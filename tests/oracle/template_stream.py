@@ -19,10 +19,10 @@ from tests.oracle.templates import (
     Slot,
     class_of,
     fixed,
-    is_first,
     is_verb,
     kind_of,
     lettered,
+    names_act,
     united,
     valued,
     wordy,
@@ -287,7 +287,7 @@ def allowed(
             return False
         constants += len(values) == 1 and all(map(lettered, values))
         if len(values) > 1 and any(map(wordy, values)) and not (line and valued(line, i, line)):
-            if told_apart(values, base, first=is_first(beside, i)) and not any(holes_before[i : i + 1]):
+            if told_apart(values, base, first=names_act(beside, i)) and not any(holes_before[i : i + 1]):
                 return False
             holes += 1
     return constants >= max(1, holes)

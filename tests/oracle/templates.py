@@ -64,6 +64,14 @@ HEX = re.compile(
     r"(?<![0-9A-Za-z\x00])(?:0[xX][0-9a-fA-F]+|[0-9a-fA-F]+(?:[:-][0-9a-fA-F]+)*)(?![0-9A-Za-z])"
 )
 NUMBER = re.compile(r"(?:(?<![0-9A-Za-z\x00])[-+<>~])?[0-9]+(?:[.:,/_-]+[0-9]+)*")
+_MODALS = re.compile(
+    "[Cc](?:an|annot|ould|ouldn)|[Ww](?:ill|ould|on|ouldn)|[Ss](?:hall|hould|houldn)|[Mm](?:ust|ay|ight|ustn)"
+    "|[Dd](?:o|oes|id|on|oesn|idn)"
+)
+_TRIALS = re.compile(
+    "(?:[Aa]|[Uu]na)ble|[Ff]ail(?:s|ed|ing|ure)?|[Tt]r(?:y|ies|ied|ying)|[Aa]ttempt(?:s|ed|ing)?"
+    "|[Nn]eed(?:s|ed)?|[Ww]ant(?:s|ed)?|[Rr]efus(?:ed|es|ing)|[Gg]oing|[Rr]eady"
+)
 MESSAGE = re.compile(r"(?<![0-9A-Za-z])(?:msg|message|event)$", re.IGNORECASE)
 BETWEEN = "\x1f"
 """What stands between the words of a value of several."""
@@ -354,10 +362,21 @@ def fixed(token: str) -> bool:
     return shut(token) or re.search("(?:Error|ption|wable|panic|rrupt|Fault)@", token) is not None
 
 
-def is_first(line: Sequence[str | None], i: int) -> bool:
-    """Whether token i of a line, None for a hole, is the first with a letter, or of a message in quotes."""
+def names_act(line: Sequence[str | None], i: int) -> bool:
+    """Whether what is done stands at token i of a line, None for a hole.
+
+    The first with a letter, or of a message in quotes; or behind words that a verb follows.
+    """
     name = line[i - 3] if i > 2 and tuple(line[i - 2 : i]) == ("=", '"') else None
     if name is not None and MESSAGE.search(name):
+        return True
+    far, near = ([None, None, *line][k] or "" for k in (i, i + 1))
+    modal = _MODALS.fullmatch(far) or far == "'"
+    if (
+        _MODALS.fullmatch(near)
+        or (near in ("not", "t") and modal)
+        or (near == "to" and _TRIALS.fullmatch(far))
+    ):
         return True
     return not any(token is None or lettered(token) for token in line[:i])
 
