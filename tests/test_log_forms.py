@@ -222,8 +222,8 @@ READ = {
         ("2026-05-04T12:00:02.004", "ERROR", "Wall",
          "Login failed src=10.0.0.9 rt=1777896002004 msg=User could not sign in")],
     "cisco": [
-        ("2026-05-04T12:00:01.123", None, None, "%LINK-3-UPDOWN: Interface Gi0/7, changed state to down"),
-        ("2026-05-04T12:00:02.004", None, None, "%SYS-5-CONFIG_I: Configured from console by vty0")],
+        ("2026-05-04T12:00:01.123", "ERROR", None, "%LINK-3-UPDOWN: Interface Gi0/7, changed state to down"),
+        ("2026-05-04T12:00:02.004", "NOTICE", None, "%SYS-5-CONFIG_I: Configured from console by vty0")],
     "clickhouse": [
         ("2026-05-04T12:00:01.123", "Debug", "executeQuery", "(from 10.0.0.7:40112) SELECT 4711"),
         ("2026-05-04T12:00:02", "Error", "Application", "Table cart does not exist")],
@@ -326,14 +326,142 @@ READ = {
         ("2026-05-04T12:00:01.123", "INFO", "vector::app", "Log level is enabled."),
         ("2026-05-04T12:00:02", "ERROR", "vector::sinks::retries", "Retrying after error.")],
     "weblogic": [
-        ("2026-05-04T12:00:01", "Info", "JDBC", "Connection 7 was tested>"),
-        ("2026-05-04T12:00:02", "Error", "Security", "Login failed>")],
+        ("2026-05-04T12:00:01", "Info", "JDBC", "Connection 7 was tested"),
+        ("2026-05-04T12:00:02", "Error", "Security", "Login failed")],
     "wildfly": [
         ("2026-05-04T23:58:01.123", "INFO", "org.shop.as", "SHOP0049: server 7 starting"),
         ("2026-05-04T23:58:02.004", "WARN", "org.shop.as", "SHOP0050: slow")],
     "windows-events": [
         ("2026-05-04T12:00:01.123", "Information", "Services", "Service 7 is running."),
         ("2026-05-04T12:00:02", "Error", "Services", "Service 7 failed.")],
+    "dotnet-console": [
+        (None, "info", "Microsoft.Hosting.Lifetime", "Now listening on: http://localhost:5000"),
+        (None, "warn", "Shop.Stock", "only 3 of article B-77 left"),
+        (None, "ERROR", "Shop.Pay", "payment 9 refused"),
+        (None, "ERROR", "Shop.Pay", "System.InvalidOperationException@Shop.Pay.Charge: card expired"),
+        (None, "info", "Shop.Cart", "cart 4711 closed")],
+    "caddy-console": [
+        ("2026-05-04T12:00:01.123", "INFO", "http.log.access.log0", "GET@/article/77#OK"),
+        ("2026-05-04T12:00:02.004", "WARN", "admin", "admin endpoint disabled"),
+        ("2026-05-04T12:00:03.004", "INFO", "tls.cache.maintenance", "started maintenance")],
+    "glassfish": [
+        ("2026-05-04T12:00:01.123", "INFO", "javax.enterprise.system.core", "server 7 started"),
+        ("2026-05-04T12:00:02.004", "SEVERE", "javax.enterprise.system.std.com.sun", "payment 9 refused"),
+        ("2026-05-04T12:00:03.004", "WARNING", "javax.enterprise.web", "pool is low")],
+    "payara-odl": [
+        ("2026-05-04T12:00:01.123", "INFO", "javax.enterprise.system.core", "server 7 started"),
+        ("2026-05-04T12:00:02.004", "WARNING", "javax.enterprise.web", "pool is low")],
+    "gitlab-job": [
+        ("2026-05-04T12:00:01.123", None, None, "Running with gitlab-runner 16.7.0 (102c81ba)"),
+        ("2026-05-04T12:00:01.223", None, None, "  on docker-7 abCdEf, system ID: s_7"),
+        ("2026-05-04T12:00:02.004", None, None, "$ make test"),
+        ("2026-05-04T12:00:03.004", None, None, "make: *** [Makefile:7: test] Error 2")],
+    "postgres-csvlog": [
+        ("2026-05-04T12:00:01.123", "LOG", None, "duration: 0.717 ms"),
+        ("2026-05-04T12:00:02.004", "ERROR", None, 'duplicate key of "orders_pkey"'),
+        ("2026-05-04T12:00:03.004", "LOG", None, "checkpoint starting: time")],
+    "greenplum": [
+        ("2026-05-04T12:00:01.123", "LOG", None, "statement: SELECT 1;"),
+        ("2026-05-04T12:00:02.004", "ERROR", None, 'relation "cart" does not exist')],
+    "logcat-brief": [
+        (None, "INFO", "ActivityManager", "Start proc 77:com.shop/u0a7 for activity"),
+        (None, "WARN", "System.err", "payment refused"),
+        (None, "DEBUG", "dalvikvm", "GC_CONCURRENT freed 7K, 9% free"),
+        (None, "ERROR", "AndroidRuntime", "FATAL signal in thread 7")],
+    "logcat-threadtime": [
+        ("2026-05-04T12:00:01.123", "INFO", "ActivityManager", "Start proc 77:com.shop/u0a7 for activity"),
+        ("2026-05-04T12:00:02.004", "WARN", "System.err", "payment refused"),
+        ("2026-05-04T12:00:03.004", "DEBUG", "OkHttp", "--> GET /article/77")],
+    "websphere": [
+        ("2026-05-04T12:00:01.123", "INFO", "ServletWrapper", "SHOP0242I: [shop] [Cart]: ready"),
+        ("2026-05-04T12:00:02.004", "INFO", "WSChannelFram", "SHOP0019I: chain 7 has started."),
+        ("2026-05-04T12:00:03.004", "WARN", "FfdcProvider", "SHOP1003I: incident written")],
+    "ros2": [
+        ("2026-05-04T12:00:01.123", "INFO", "lidar_node", "scan 77 published"),
+        ("2026-05-04T12:00:02.004", "WARN", "nav2.planner", "no path of 7 found"),
+        ("2026-05-04T12:00:03.004", "ERROR", "nav2.planner", "goal 9 failed")],
+    "elixir-logger": [
+        ("2026-05-04T23:58:01.123", "info", None, "GET /article/77"),
+        ("2026-05-04T23:58:01.140", "info", None, "Sent 200 in 17ms"),
+        ("2026-05-04T23:58:02.004", "error", None, "payment 90211 refused"),
+        ("2026-05-04T23:58:02.100", "debug", None, 'QUERY OK source="carts" db=1.7ms queue=0.2ms')],
+    "dovecot": [
+        ("2026-05-04T12:00:01", "Info", "imap-login", "Login: user=<anna>, rip=10.0.0.7, TLS"),
+        ("2026-05-04T12:00:02", "Info", "imap", "Disconnected: Logged out in=77 out=4711"),
+        ("2026-05-04T12:00:03", "Error", "auth", "LDAP: binding failed (dn cn=mail)"),
+        ("2026-05-04T12:00:04", "Warning", "lmtp", "mailbox is almost full")],
+    "npm-debug": [
+        (None, "verbose", None, "cli /usr/bin/node /usr/bin/npm"),
+        (None, "info", None, "using npm@10.2.3"),
+        (None, "info", None, "using node@v20.10.0"),
+        (None, "silly", None, "config:load:file:/usr/lib/node_modules/npm/npmrc"),
+        (None, "http", None, "fetch GET 200 https://registry.npmjs.org/left-pad 717ms (cache miss)"),
+        (None, "error", None, "code ERESOLVE")],
+    "hana": [
+        ("2026-05-04T12:00:01.123", "INFO", "TraceContext", "UserName=SYSTEM"),
+        ("2026-05-04T12:00:02.004", "ERROR", "Statement", "session control command is performed by 7"),
+        ("2026-05-04T12:00:03.004", "WARN", "Basis", "no memory for 7")],
+    "ceph": [
+        ("2026-05-04T12:00:01.123", None, None, "log_channel(cluster) log [DBG] : pgmap v77: 33 pgs"),
+        ("2026-05-04T12:00:02.004", None, None, "osd.7 4711 heartbeat_check: no reply from 10.0.0.7"),
+        ("2026-05-04T12:00:03.004", None, None, "mon.a@0(leader).osd e77 preprocess_query")],
+    "fly": [
+        ("2026-05-04T12:00:01", "info", "app", "cart 4711 opened"),
+        ("2026-05-04T12:00:02", "error", "proxy", "no candidate within 7 attempts"),
+        ("2026-05-04T12:00:03", "info", "runner", "Machine started in 717ms")],
+    "bazel": [
+        ("2026-05-04T23:58:01", "INFO", None, "Invocation ID: 5f0e1d2c-12ab-4c3d-8e9f-00aa11bb22cc"),
+        ("2026-05-04T23:58:02", "INFO", None, "Analyzed 7 targets."),
+        ("2026-05-04T23:58:03", "ERROR", None, "/src/BUILD:7:10: Compiling a.cc failed: (Exit 1)")],
+    "httperr": [
+        ("2026-05-04T12:00:01", None, None, "GET@/article/77#BadRequest"),
+        ("2026-05-04T12:00:02", None, None, "POST@/cart#ServiceUnavailable"),
+        ("2026-05-04T12:00:03", None, None, "c-ip=10.0.0.7 s-ip=10.0.0.9 cs-method=- cs-uri=- sc-status=-")],
+    "gcp-audit": [
+        ("2026-05-04T12:00:01.123", "NOTICE", "compute.googleapis.com", "v1.compute.instances.stop"),
+        ("2026-05-04T12:00:02", "ERROR", "storage.googleapis.com", "storage.buckets.delete")],
+    "trino": [
+        ("2026-05-04T12:00:01.123", "INFO", "io.shop.server.Server", "======== SERVER STARTED ========"),
+        ("2026-05-04T12:00:02.004", "WARN", "io.shop.client.jetty", "request 7 is late"),
+        ("2026-05-04T12:00:03.004", "ERROR", "io.shop.TaskExecutor", "Error processing Split 7")],
+    "lager": [
+        ("2026-05-04T12:00:01.123", "info", "shop_app", "Application shop started on node 'shop@h1'"),
+        ("2026-05-04T12:00:02.004", "error", "shop_pay", "payment 90211 refused"),
+        ("2026-05-04T12:00:03.004", "warning", "shop_pay", "payment 90212 is slow")],
+    "ansible": [
+        ("2026-05-04T12:00:01.123", None, None, "PLAY [web] *****"),
+        ("2026-05-04T12:00:02.004", None, None, "TASK [Gathering Facts] ****"),
+        ("2026-05-04T12:00:03.004", None, None, "ok: [10.0.0.7]"),
+        ("2026-05-04T12:00:04.004", None, None, 'fatal: [10.0.0.8]: UNREACHABLE! => {"changed": false}')],
+    "fluent-bit-own": [
+        ("2026-05-04T12:00:01", "info", "engine", "started (pid=77)"),
+        ("2026-05-04T12:00:02", "warn", "engine", "failed to flush chunk '1-177.4.flb', retry in 7 seconds"),
+        ("2026-05-04T12:00:03", "error", "output:es:es.0", "HTTP status=429 URI=/_bulk"),
+        ("2026-05-04T12:00:04", "info", "input:tail:tail.0", "inotify_fs_add(): inode=4711 watch_fd=1")],
+    "slurm": [
+        ("2026-05-04T12:00:01.123", None, "_slurm_rpc_submit_batch_job", "JobId=77 usec=717"),
+        ("2026-05-04T12:00:02.004", None, "sched", "Allocate JobId=77 NodeList=n7 #CPUs=4 Partition=main"),
+        ("2026-05-04T12:00:03.004", "error", None, "Node n8 has low real_memory size (7 < 64000)")],
+    "openstack": [
+        ("2026-05-04T12:00:01.123", "INFO", "nova.compute.manager", "[instance: 77] VM Started"),
+        ("2026-05-04T12:00:02.004", "WARNING", "oslo_config.cfg", 'Deprecated: Option "x" of 7'),
+        ("2026-05-04T12:00:03.004", "ERROR", "neutron.agent.dhcp", "Unable to enable dhcp for 7")],
+    "flask": [
+        (None, None, None, " * Running on http://127.0.0.1:5000"),
+        ("2026-05-04T12:00:01", None, None, "GET@/article/77#OK"),
+        ("2026-05-04T12:00:02", None, None, "POST@/cart#InternalServerError"),
+        ("2026-05-04T12:00:03", None, None, "GET@/x#NotFound")],
+    "asa-host": [
+        ("2026-05-04T12:00:01", "INFO", None, "%ASA-6-302013: Built outbound TCP connection 77"),
+        ("2026-05-04T12:00:02", "WARNING", None, '%ASA-4-106023: Deny tcp src 10.0.0.7')],
+    "ios-syslog": [
+        ("2026-05-04T12:00:01", "Notice", "SpringBoard(FrontBoard)", "Front display did change: 77"),
+        ("2026-05-04T12:00:02", "Error", "wifid(WiFiPolicy)", "no network of 7 found"),
+        ("2026-05-04T12:00:03", "Notice", "kernel", "AppleKeyStore: operation failed (pid: 77 sel: 7)")],
+    "otel-collector": [
+        ("2026-05-04T12:00:01.123", "info", None, "Everything is ready. Begin running and processing data."),
+        ("2026-05-04T12:00:02.004", "error", None, "Exporting failed. Dropping data."),
+        ("2026-05-04T12:00:03.004", "warn", None, "Exporting failed. Will retry.")],
 }  # fmt: skip
 
 
@@ -376,6 +504,100 @@ def test_lines_of_a_program_among_those_of_its_platform_are_read(tmp_path: Path)
         "loaded 7 carts",
     )
     assert told(read(tmp_path / "pm2.log"))[0] == ("2026-05-04T12:00:01", None, None, "cart 4711 opened")
+    (tmp_path / "pm2.log").rename(tmp_path / "pm2.txt")
+    assert ": a log, all 2 lines" in succeed(tmp_path, "check", "pm2.txt").decode()
+
+
+def test_lines_of_a_platform_are_no_part_of_the_exception_before_them(tmp_path: Path) -> None:
+    first, second = "5f0e1d2c-12ab-4c3d-8e9f-00aa11bb22cc", "6f0e1d2c-12ab-4c3d-8e9f-00aa11bb22cc"
+    of_platform = "END RequestId: {0}", "REPORT RequestId: {0}\tDuration: 10.13 ms"
+    (tmp_path / "lambda.log").write_text(
+        "\n".join(
+            [
+                f"START RequestId: {first} Version: 7",
+                f"2026-05-04T12:00:01.100Z\t{first}\tINFO\tloaded 7 carts",
+                f'2026-05-04T12:00:01.123Z\t{first}\tERROR\tError 7\t{{"errorType":"Error"}}',
+                *(line.format(first) for line in of_platform),
+                f"START RequestId: {second} Version: 7",
+                "[ERROR] KeyError: 'socks'",
+                "Traceback (most recent call last):",
+                '  File "/var/task/app.py", line 7, in handler',
+                '    return cart["socks"]',
+                *(line.format(second) for line in of_platform),
+            ]
+        )
+        + "\n"
+    )
+    found = told(read(tmp_path / "lambda.log"))
+    at = "2026-05-04T12:00:01.123"
+    assert found == [
+        (None, None, None, f"START RequestId: {first} Version: 7"),
+        ("2026-05-04T12:00:01.100", "INFO", None, "loaded 7 carts"),
+        (at, "ERROR", None, "Error 7"),
+        *((at, None, None, line.format(first)) for line in of_platform),
+        (at, None, None, f"START RequestId: {second} Version: 7"),
+        (at, "ERROR", None, "KeyError@task/app.py#handler: 'socks'"),
+        *((at, None, None, line.format(second)) for line in of_platform),
+    ]
+
+
+def test_a_time_on_a_line_of_its_own_is_that_of_the_lines_below(tmp_path: Path) -> None:
+    (tmp_path / "alert.log").write_text(
+        "2026-05-04T12:00:01.123456+00:00\nThread 1 advanced to log sequence 77\n  Current log# 2 seq# 77\n"
+        "2026-05-04T12:00:02.004567+00:00\nErrors in file /srv/x_77.trc:\nSHOP-00600: internal error code\n"
+    )
+    assert told(read(tmp_path / "alert.log")) == [
+        ("2026-05-04T12:00:01.123", None, None, "Thread 1 advanced to log sequence 77"),
+        ("2026-05-04T12:00:02.004", None, None, "Errors in file /srv/x_77.trc:"),
+        ("2026-05-04T12:00:02.004", None, None, "SHOP-00600: internal error code"),
+    ]
+
+
+EVENTS_OF_WINDOWS = {
+    "of a shell": '"Message","Id","Level","ProviderName","TimeCreated","LevelDisplayName"\r\n'
+    '"Service 7 is running.","7036","4","Services","5/4/2026 12:00:01 PM","Information"\r\n'
+    '"An account was logged on.\r\n\r\nSubject:\r\n\tAccount:\tPC7$","4624","0","Security",'
+    '"5/4/2026 12:00:02 PM","Information"\r\n'
+    '"The service ""print"" failed.","7031","2","Services","5/4/2026 12:00:03 PM","Error"\r\n',
+    "of the viewer": "Level,Date and Time,Source,Event ID,Task Category\r\n"
+    "Information,5/4/2026 12:00:01 PM,Services,7036,None,Service 7 is running.\r\n"
+    'Information,5/4/2026 12:00:02 PM,Security,4624,Logon,"An account was logged on.\r\n\r\nSubject:\r\n'
+    '\tAccount:\tPC7$"\r\n'
+    'Error,5/4/2026 12:00:03 PM,Services,7031,None,"The service ""print"" failed."\r\n',
+}
+
+
+@pytest.mark.parametrize("name", ["events.csv", "events.txt"])
+@pytest.mark.parametrize("by", EVENTS_OF_WINDOWS)
+def test_a_table_of_events_of_windows_is_a_log(by: str, name: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_bytes(EVENTS_OF_WINDOWS[by].encode())
+    assert told(read(tmp_path / name)) == [
+        ("2026-05-04T12:00:01", "Information", "Services", "Service 7 is running."),
+        (
+            "2026-05-04T12:00:02",
+            "Information",
+            "Security",
+            "An account was logged on.\nSubject:\n\tAccount:\tPC7$",
+        ),
+        ("2026-05-04T12:00:03", "Error", "Services", 'The service "print" failed.'),
+    ]
+
+
+def test_a_table_of_texts_is_no_log(tmp_path: Path) -> None:
+    (tmp_path / "news.csv").write_text(
+        "time,text,level\n"
+        + "2026-05-04,a storm at the coast,high\n" * 9
+        + "".join(f"2026-05-04,storm {n},low\n" for n in range(9))
+    )
+    assert ": csv, all 18 records" in succeed(tmp_path, "check", "news.csv").decode()
+
+
+def test_text_whose_name_says_nothing_is_text(tmp_path: Path) -> None:
+    for name in ("notes.md", "notes"):
+        (tmp_path / name).write_text("# Notes of the port\n\nThe storm is at the coast\nShips stay in port\n")
+        assert ": text, all 3 records" in succeed(tmp_path, "check", name).decode()
+    (tmp_path / "news.dump").write_text('{"text": "a storm at the coast"}\n')
+    assert ": jsonl, all 1 record" in succeed(tmp_path, "check", "news.dump").decode()
 
 
 def test_a_message_beside_a_request_stays_where_it_says_more(tmp_path: Path) -> None:

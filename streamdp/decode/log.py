@@ -10,9 +10,19 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from streamdp.decode.columns import parse_row
 from streamdp.decode.fields import RefusedError, in_seconds, in_utc, kept_value, text_value
-from streamdp.decode.log_fields import REQUEST, fields_of, object_of, of_a_log, requested, told_by
+from streamdp.decode.log_fields import (
+    REQUEST,
+    fields_of,
+    name_log,
+    object_of,
+    of_a_log,
+    requested,
+    told_by,
+)
 from streamdp.decode.log_heads import (
+    CLOSED,
     COLUMNS,
     FORMS,
     NEVER,
@@ -43,6 +53,9 @@ MOSTLY = 0.9
 """Nearly all: the share of lines that must have a time for the others to have that of the line before, or a
 host and a program after it where that is no syslog, or a time behind other columns."""
 
+RARELY = 8
+"""Lines of traces, and such as go on, for one with a head, beyond which the first lines may be no log."""
+
 PROBED = 100
 """Lines in which a time behind other columns is looked for before it is in all."""
 
@@ -64,16 +77,28 @@ CARRIERS = tuple(
         r"(?:\d++\|)?(?P<component>[A-Za-z0-9][\w.-]*+) *+\| ",
         r"\[\d++\] (?P<component>[^\s:]++): \[\[?(?P<time>\d{10}\.\d+)(?:, \{.*?\}\])?, (?=\{)",
         r"(?P<component>[^\t]+)\t[^\t]+\t\ufeff?(?=\d{4}-)",
+        r"(?P<time>\d{4}-\d\d-\d\dT\S+Z) \d\d(?P<stream>[OE])[ +]",
         r"(?P<time>\d{4}-\d\d-\d\dT\S+) \d{4}/\d\d/\d\d/\[\S+\]\w+ ",
     )
 )
 """What stands before lines of others: of a container's log file, a pod, docker compose and PM2, Fluent Bit,
-GitHub's actions, `aws logs tail`."""
+GitHub's actions, GitLab's jobs, `aws logs tail`."""
 
-_FIELDS, _CURSOR = "#Fields:", "__CURSOR"
+_FIELDS, _CURSOR = re.compile(r"#[Ff]ields:?\s"), "__CURSOR"
+_SERVER = re.compile(r"\d{4}-\d\d-\d\d [\d:.]+ [A-Z]+,[^,]*,[^,]*,(p?)\d+,", re.ASCII)
+_SERVERS = {
+    "": "time user database process connection session line tag start virtual transaction level state "
+    "message",
+    "p": "time user database process thread host port start transaction session command segment slice "
+    "distributed local sub level state message",
+}
+"""How rows of PostgreSQL, and with a p of Greenplum, begin, and their columns up to the message."""
+
 _UNSEEN = re.compile(
     r"\x1b(?:\[[0-?]*+[ -/]*+[@-~]|\][^\x07\x1b]*+(?:\x07|\x1b\\)?|[0-Z\\^_a-z])|\A\ufeff|\r\Z"
 )
+_EXACT = re.compile(r"[\W]?\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[^.,\d]", re.ASCII)
+"""A time as programs write it, and no person."""
 _NUMBER = re.compile(r"\d{9,19}(?:\.\d+)?", re.ASCII)
 LONGEST = 1 << 20
 """Characters of a line beyond which no part of it is waited for."""
@@ -82,7 +107,8 @@ _LEVELED = Written(
     "their levels",
     re.compile(
         rf"(?=\[?(?:{LEVEL})\]?(?:[\s|]|:\s|:[\w.]+:)|(?:{LEVEL}|ERRO|DEBU|FATA)\[\d+\]\s"
-        rf"|\[[^\]]*\]\s+(?:{LEVEL})\s|##\[|(?:trce|dbug|info|warn|fail|crit): [A-Z][\w.]+\[\d+\])"
+        rf"|\[[^\]]*\]\s+(?:{LEVEL})\s|##\[|(?:trce|dbug|info|warn|fail|crit): [A-Z][\w.`]+\[\d+\]"
+        r"|[VDIWEF]/[^\s:(]+\s*\(\s*\d+\): |(?:npm|\d+) (?:silly|verbose|info|http|warn|WARN|error|ERR!) )"
     ),
     "",
     False,
@@ -112,6 +138,8 @@ class Said(NamedTuple):
     time: float | None
     level: str | None = None
     component: str | None = None
+    closes: str | None = None
+    """The sign up to which the message goes on, over further lines."""
 
     def within(self, outer: Said) -> Said:
         """The same of a line that is the message of another, which may say more."""
@@ -131,8 +159,10 @@ class Place:
         self.headed = False
         self.parts: dict[str, Said] = {}
         """Of lines that come in parts: those that there are, by stream and container."""
-        self.above: Said | None = None
-        """What the first of two lines says, if the second has yet to come."""
+        self.begun = False
+        self.above = self.row = ""
+        """The head of which the message is on the next line; what came of a row of several lines."""
+        self.closes: str | None = None
         self.entry: dict[str, str] = {}
         """Of a journal's export the fields of the entry that has begun."""
 
@@ -167,6 +197,8 @@ class LogLines:
         self.requests = self.talks = False
         """Whether messages are of requests; whether they may be people's: with times, and without levels."""
         self._names: list[str] = []
+        self._separator: str | None = None
+        self._header = ""
         self._forms = FORMS
         self._readers: dict[str, HeadReader] = {}
         """How heads are read, by the expression of their times."""
@@ -210,10 +242,13 @@ class LogLines:
         self._learn_heads(way, found_in)
         apart = sum(way.pattern.match(match.string) is None for match in leveled)
         self._doubled = way.timed and len(found_in) + apart >= MOSTLY * len(bare) and 3 * apart > len(bare)
+        self._forms = FORMS if self._doubled else self._forms
         self._joins = self._doubled or (way.timed and len(found_in) >= MOSTLY * len(bare))
         self._learn_contents(way, texts)
-        known += len(texts) if self._joins and not self._doubled else len(found_in)
-        self.recognised = self.recognised or self._doubled or known >= MOSTLY * len(given)
+        known += len(texts) if self._doubled else len(texts) - len(bare) + len(found_in)
+        self.recognised = self.recognised or (
+            known >= MOSTLY * len(given) and RARELY * len(bare) > len(texts)
+        )
         if self._doubled:
             return f"times are read as {way.name}; levels and messages stand on the lines behind them"
         if not way.timed:
@@ -224,10 +259,8 @@ class LogLines:
 
     def _carrying(self, given: Sequence[str]) -> str:
         """What lines are that carry others, or are of columns or entries; empty for others."""
-        named = next((text for text in given if text.startswith(_FIELDS)), None)
-        if named is not None:
-            self._names = named.split()[1:]
-            return "columns, which #Fields: names"
+        if any(map(self._names_columns, given)):
+            return "rows of named columns"
         if given and given[0].startswith(f"{_CURSOR}="):
             self._exported = True
             return "entries of a journal's export"
@@ -237,6 +270,33 @@ class LogLines:
             self._parted = any("log" in lead and lead["rest"][-1:] == "\n" for lead in carried)
             return "those of containers, each behind a name or time"
         return ""
+
+    def _names_columns(self, text: str) -> bool:
+        """Whether a line names columns, or is a row of a server whose columns are known: they are noted."""
+        if (found := _FIELDS.match(text)) is not None:
+            text = text[found.end() :]
+            self._separator = next((sign for sign in "\t," if sign in text), None)
+            self._names = text.split(self._separator)
+        elif (found := _SERVER.match(text)) is not None:
+            self._separator, self._names = ",", _SERVERS[found[1]].split()
+        elif text.count(",") > 2 and not self._names and text.count('"') % 2 == 0:
+            with contextlib.suppress(RefusedError):
+                if name_log(names := parse_row(text)):
+                    self._separator, self._names, self._header = ",", [*names, "Message"], text
+        return found is not None or bool(self._header)
+
+    def _cells(self, at: Place, text: str) -> list[str] | None:
+        """The cells of a row; None for a header, and for a line with which the row is not over."""
+        if text == self._header or (text.startswith("#") and not at.row):
+            self._names_columns(text)
+            return None
+        if self._separator != ",":
+            return text.split(self._separator)
+        text, at.row = at.row + text, ""
+        if text.count('"') % 2 and len(text) < LONGEST:
+            at.row = text + "\n"
+            return None
+        return parse_row(text)
 
     def _beginnings(self, texts: Sequence[str]) -> list[str]:
         """The lines that are of no trace, and go on with none."""
@@ -274,6 +334,7 @@ class LogLines:
         levels = sum(any(head.group(*reader.levels, 0)[:-1]) for head in heads)
         fractions = [reader.times[PARTS.index(part)] for part in ("f", "ms", "s")]
         exact = sum(any(head.group(*fractions)) for head in heads)
+        exact += sum(_EXACT.match(head.string) is not None for head in heads)
         of_programs = self.requests or way.syslog or self._doubled or 2 * max(levels, exact) > len(heads)
         self.talks = way.timed and not of_programs
         behind = f"behind {'times as ' if way.timed else ''}{way.name}"
@@ -321,6 +382,11 @@ class LogLines:
         return self.written is not None and self.written.timed
 
     @property
+    def has_columns(self) -> bool:
+        """Whether lines are rows of named columns."""
+        return bool(self._names)
+
+    @property
     def together(self) -> bool:
         """Whether lines may be read side by side."""
         return not (self._carried or self._names or self._paired or self._exported or self._doubled)
@@ -354,12 +420,14 @@ class LogLines:
     def ordinary(self, place: object) -> bool:
         """Whether lines that come from there next and are ordinary can be read elsewhere, and passed over."""
         at = self._places.get(place)
-        return at is None or not (at.trace.busy or (not self.timed and at.time is not None))
+        if at is None:
+            return True
+        return not (at.trace.busy or at.above or at.closes or (not self.timed and at.time is not None))
 
     def pass_over(self, place: object, time: float | None, kept: dict[str, Any] | None) -> None:
         """Ordinary lines came from there: the last one's time, and the fields kept of it."""
         at = self._places.setdefault(place, Place())
-        at.time, at.kept = at.time if time is None else time, kept
+        at.time, at.kept, at.begun = at.time if time is None else time, kept, True
 
     def held(self, place: object) -> list[Raw]:
         """Lines from there of which something may still be told."""
@@ -377,9 +445,6 @@ class LogLines:
         if at is None:
             at = self._places[place] = Place()
         at.text, at.raw = text, raw
-        if self._names and text.startswith("#"):
-            self._names = text.split()[1:] if text.startswith(_FIELDS) else self._names
-            return None
         if self._exported:
             return self._entry(at, text, arrival)
         if self._carried:
@@ -390,11 +455,12 @@ class LogLines:
             if more and len(outer.message) < LONGEST:
                 at.parts[stream] = outer
                 return None
-            return self._of_container(at, outer, arrival)
+            return self._of_container(at, outer, arrival, stream)
         said: Said | None = None
         if self._names:
-            columns = dict(zip(self._names, text.split(), strict=False))
-            said = self._of_fields(columns, arrival, self._zone)
+            if (cells := self._cells(at, text)) is None:
+                return None
+            said = self._of_fields(dict(zip(self._names, cells, strict=False)), arrival, self._zone)
         elif self._pattern is None or text.startswith("{"):
             said = self._inside(text, arrival, self._zone, ())
         if said is None and self._pattern is not None:
@@ -404,37 +470,52 @@ class LogLines:
         if self.written is None:
             return self._followed(at, text, (text, None, None))
         said = self._headed(text, self.written, arrival, self._zone)
-        if self._doubled and said is not None:
-            at.above = said
-            return None
-        if self._doubled and at.above is not None:
+        above, at.above = at.above, ""
+        if said is not None:
+            at.closes = said.closes
+            if not said.message or said.message.isspace() or (self._doubled and said.level is None):
+                at.above = text
+                return None
+        elif above:
+            at.text = text = f"{above} {text.strip()}"
+            said = self._headed(text, self.written, arrival, self._zone)
+            at.closes = None if said is None else said.closes
+        elif at.closes is not None:
+            text, closed = text.rstrip().removesuffix(at.closes), text.rstrip().endswith(at.closes)
+            at.closes = None if closed else at.closes
+            return self._followed(at, text, None, more=True) if text else None
+        else:
             said = self._headed(text, _LEVELED, arrival, self._zone)
-            if said is not None:
-                said = said._replace(time=at.above.time, component=at.above.message.partition(" ")[0])
-                at.above = None
         return self._followed(at, text, None if said is None else self._line(said))
 
     def _line(self, said: Said) -> Line:
         return said.message, said.time, self.kept(said.level, said.component)
 
-    def _followed(self, at: Place, text: str, line: Line | None, *, headed: bool = False) -> Line | None:
-        """A line, unless it is of a trace or goes on with another; ``headed``: what others carry."""
-        message, time, kept = (text, at.time, at.kept) if line is None else line
+    def _followed(
+        self, at: Place, text: str, line: Line | None, *, headed: bool = False, more: bool = False
+    ) -> Line | None:
+        """A line, unless it is of a trace or goes on with another, as with ``more``; ``headed``: what others
+        carry."""
+        more = line is None and (more or self._pattern is not None or (at.begun and text[:1] in GOES_ON))
+        at.begun = True
+        message, time, kept = (text, None, at.kept) if line is None else line
         if not at.trace.busy:
             text_value(message, "message")
-        held = Held(message, at.time if time is None else time, kept, at.raw)
+        held = Held(message, at.time if time is None else time, kept, at.raw, line is not None)
+        at.time, at.kept = held.time, kept
         apart = headed or self.written is not None or self._pattern is not None
         key = "" if line is None and not self._carried else _before(at.text, message)
         of_trace = at.trace.read(held, key, apart=apart, carried=self._carried)
         self._hear(at)
-        if of_trace or (line is None and (self._pattern is not None or text[:1] in GOES_ON)):
+        if of_trace or more:
             return None
-        at.time, at.kept = held.time, kept
         return text_value(message, "message"), held.time, None if line is None else kept
 
     def _hear(self, at: Place) -> None:
         self.exceptions += sum(told for _, told in at.trace.ended)
-        self.overdue += [held for held, _ in at.trace.ended]
+        self.overdue += [
+            held if told or held.headed else held._replace(kept=None) for held, told in at.trace.ended
+        ]
         at.trace.ended.clear()
 
     def end(self, *, messages: bool = False) -> None:
@@ -447,8 +528,8 @@ class LogLines:
             self._hear(at)
             if messages:
                 continue
-            for outer in at.parts.values():
-                if (line := self._of_container(at, outer, outer.time or 0.0)) is not None:
+            for stream, outer in at.parts.items():
+                if (line := self._of_container(at, outer, outer.time or 0.0, stream)) is not None:
                     self.overdue.append(Held(*line, at.raw))
             at.parts.clear()
             if at.entry:
@@ -483,8 +564,15 @@ class LogLines:
         time = moment_of(found.group(*heads.times), arrival, self._zone or zone) if written.timed else None
         if time is None and written.timed:
             return None
-        message = text[found.end() :]
-        said = Said(message, time, *heads.level_and_component(found.group(*heads.parts)))
+        message, closes = text[found.end() :], None
+        if (sign := next((sign for sign in CLOSED if text.endswith(sign, 0, found.end())), "")) and message:
+            whole, message = message.strip(), message.strip().removesuffix(CLOSED[sign])
+            closes = CLOSED[sign] if message == whole else None
+        level, component = heads.level_and_component(found.group(*heads.parts))
+        said = Said(message, time, level, component, closes)
+        first, tab, fields = message.rstrip().partition("\t{")  # as zap writes them
+        if tab and (record := object_of(b"{" + fields.encode())) is not None:
+            return said._replace(message=told_by({**record, "MESSAGE": first})[0])
         inner = self._inside(message, time or arrival, zone, ())
         if inner is not None:
             return inner.within(said)
@@ -497,8 +585,7 @@ class LogLines:
         if depth < DEEPEST and (record := fields_of(text)) is not None:
             return self._of_fields(record, arrival, zone, depth)
         for way in ways:
-            said = self._headed(text, way, arrival, zone)
-            if said is not None and said.message and not said.message.isspace():
+            if (said := self._headed(text, way, arrival, zone)) is not None:
                 return said
         return None
 
@@ -512,9 +599,11 @@ class LogLines:
             inner = self._inside(message, near, zone, INNER, depth + 1)
         except RefusedError:
             inner = None
-        if inner is not None and inner.level is not None and "PRIORITY" in record:  # a journal's own guess
+        if inner is None or not inner.message.strip():
+            return said
+        if inner.level is not None and "PRIORITY" in record:  # a journal's own guess
             said = said._replace(level=inner.level)
-        return said if inner is None else inner.within(said)
+        return inner.within(said)
 
     def of_object(self, record: dict[str, Any], arrival: float) -> Line:
         """What the object of a line says. Raises RefusedError."""
@@ -543,11 +632,14 @@ class LogLines:
         at.entry = {name: value}
         return self._line(self._of_fields(entry, arrival, self._zone)) if entry else None
 
-    def _of_container(self, at: Place, outer: Said, arrival: float) -> Line | None:
-        """What the whole line of a container says."""
+    def _of_container(self, at: Place, outer: Said, arrival: float, stream: str) -> Line | None:
+        """What the whole line of a container says; None also for a head that its next line goes on with."""
         if not outer.message or outer.message.isspace():
             return None
         inner = self._inside(outer.message, outer.time or arrival, "UTC" if outer.time else self._zone)
+        if inner is not None and not inner.message.strip():
+            at.parts[stream] = outer._replace(message=f"{outer.message.rstrip()} ")
+            return None
         if inner is None and at.headed and outer.message[:1].isspace():
             return self._followed(at, outer.message, None)
         at.headed = inner is not None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from http import HTTPStatus
 from typing import Any
 
@@ -27,12 +27,16 @@ def _paths(names: str) -> tuple[Path, ...]:
 MESSAGES = _paths(
     "MESSAGE log message msg @m RenderedMessage @mt MessageTemplate Message fields.message textPayload "
     "jsonPayload.message jsonPayload.msg jsonPayload.MESSAGE short_message eventMessage resultDescription "
-    "MSG logMessage event text body error.message error err alert.signature eventName operationName"
+    "MSG logMessage event text body error.message error err alert.signature eventName operationName "
+    "protoPayload.methodName"
 )
-TIMES = _paths(
-    "__REALTIME_TIMESTAMP time ts timestamp @timestamp @t asctime Timestamp t.$date instant.epochSecond "
-    "eventTime datetime time_local time_iso8601 TimeCreated StartUTC EdgeStartTimestamp "
-    "requestReceivedTimestamp lastTimestamp started_at TIMESTAMP logTime date t"
+TIMES = (
+    ("Date and Time",),
+    *_paths(
+        "__REALTIME_TIMESTAMP time ts timestamp @timestamp @t asctime Timestamp t.$date instant.epochSecond "
+        "eventTime datetime time_local time_iso8601 TimeCreated StartUTC EdgeStartTimestamp "
+        "requestReceivedTimestamp lastTimestamp started_at TIMESTAMP logTime date t"
+    ),
 )
 NANOSECONDS = _paths("instant.nanoOfSecond")
 LEVELS = _paths(
@@ -42,7 +46,8 @@ LEVELS = _paths(
 COMPONENTS = _paths(
     "component SYSLOG_IDENTIFIER _COMM logger log.logger logger_name loggerName SourceContext Category "
     "Properties.SourceContext ProviderName winlog.provider_name subsystem target c name jsonPayload.logger "
-    "jsonPayload.component labels.component module app app_name service category"
+    "jsonPayload.component labels.component module app app_name service category "
+    "protoPayload.serviceName Source"
 )
 TRACES = _paths(
     "stack_trace stacktrace stack exception exc_info error.stack_trace traceback @x Exception err.stack "
@@ -53,7 +58,7 @@ METHODS = _paths(
     "request.method req.method request_verb ClientRequestMethod verb"
 )
 PATHS = _paths(
-    "path cs-uri-stem request_uri uri url url.path httpRequest.requestUrl RequestPath request.uri "
+    "path cs-uri-stem cs-uri request_uri uri url url.path httpRequest.requestUrl RequestPath request.uri "
     "request.url req.url request_url ClientRequestURI requestURI"
 )
 STATUSES = _paths(
@@ -141,6 +146,13 @@ def of_a_log(record: Mapping[str, Any]) -> bool:
         return False
     known = _LEVEL.fullmatch(str(next(values(record, LEVELS), "")))
     return bool(known and next(values(record, MESSAGES), None)) or _request(record) is not None
+
+
+def name_log(names: Sequence[str]) -> bool:
+    """Whether columns are those of a log: of times, of levels and of messages or kinds of events."""
+    held = dict.fromkeys(names, "")
+    said = "Event ID" in held or any(True for _ in values(held, MESSAGES))
+    return said and all(any(True for _ in values(held, paths)) for paths in (TIMES, LEVELS))
 
 
 def object_of(data: bytes) -> dict[str, Any] | None:
@@ -246,7 +258,10 @@ def _with_exception(message: str, record: Mapping[str, Any]) -> str:
     """A message, and the exception whose trace is in its further lines or in a field of its own."""
     first, _, further = message.rstrip("\r\n").partition("\n")
     if not further:
-        further = next((each for each in values(record, TRACES) if isinstance(each, str)), "")
+        traces = (
+            "\n".join(map(str, each)) if isinstance(each, list) else each for each in values(record, TRACES)
+        )
+        further = next((each for each in traces if isinstance(each, str)), "")
     if not further:
         return first
     trace = Trace()
@@ -263,7 +278,11 @@ def _request(record: Mapping[str, Any]) -> str | None:
     method, path, status = (next(values(record, names), None) for names in (METHODS, PATHS, STATUSES))
     if method is None and isinstance(asked := record.get("request"), str) and asked.count(" ") == 2:
         method, path, _ = asked.split(" ")
-    return None if None in (method, path, status) else request_of(str(method), str(path), str(status))
+    return (
+        None
+        if None in (method, path, status) or method == "-"
+        else request_of(str(method), str(path), str(status))
+    )
 
 
 def requested(message: str, at: int = 0) -> str | None:

@@ -18,22 +18,26 @@ _ONE_WORD = r"\[(?:[^\sa-z\[\]]|\[[^\sa-z\]]*+\])*+\]\s"
 _NAME = r"[A-Za-z_][\w.$/@*#-]*+(?:::[\w.$/@*#-]++)*+"
 _HEAD = rf"""(?x:[\])>]?[\s:,|-]*+
     (?:(?:[^\sa-z]++\s++|(?!{_ONE_WORD}){_BRACKETS}\s++){{0,8}}?
-       [\[<]?(?P<level>{LEVEL}|(?i:info|error|warn(?:ing)?|notice|debug)(?=[\]\s])|[VDIWEF](?=[ /]))[\]>]?
-       (?=[\s:,|-])[\s:,|-]*+)?
-    (?:(?P<component>[A-Za-z_][\w$-]*+(?:\.[\w$-]++)++)\s++(?=\[))?
-    (?:{_BRACKETS}(?P<dash>\s++-\s++)?[\s:]*+)?
-    (?(dash)|(?:(?![\w.$]*+(?:(?<=Error)|(?<=Exception)|(?<=Throwable)):)
-        (?P<component>{_NAME.replace("#", chr(92) + "#")})(?:\(\s*+\d++\))?:\s++)?))"""
+       [\[<]?(?P<level>{LEVEL}|(?i:info|error|warn(?:ing)?|notice|debug)(?=[\]\s])|(?:error|debug)(?=:)
+       |[VDIWEF](?=[ /]))[\]>]?(?=[\s:,|-])[\s:,|-]*+)?
+    (?P<named>(?P<component>[A-Za-z_][\w$-]*+(?:\.[\w$-]++)++)\s++(?=\[))?
+    (?:\[(?P<component>[A-Za-z_][\w.:-]*+)\]:\s++(?P<own>)|{_BRACKETS}(?P<dash>\s++-\s++)?[\s:]*+)?
+    (?(named)|(?(own)|(?(dash)|(?:(?![\w.$]*+(?:(?<=Error)|(?<=Exception)|(?<=Throwable)):)
+        (?P<component>{_NAME.replace("#", chr(92) + "#")})(?:\(\s*+\d++\))?:\s++)?))))"""
 """What may be between the time and the message: numbers, a level, a thread in brackets, a component."""
 
 _THREAD = r"\[[^\[\]]*+\]\s*+"
-_SYSLOG = r"\s+\S+\s+(?P<component>[^\s\[:]++(?:\s\S+?)??)(?:\[\d+\])?:\s+(?:\[\s*\d+\.\d+\]\s+)?"
+_SYSLOG = (
+    r"\s+\S+\s+(?P<component>[^\s\[:]++(?:\s\S+?)??)(?:\[\d+\])?"
+    r"(?:\s<(?P<level>[A-Z][a-z]+)>)?:\s+(?:\[\s*\d+\.\d+\]\s+)?"
+)
 _CODE = r"go|py|rs|[jt]sx?|cc?|cpp|h|rb|java|kt|cs|php"
 
 _PACKAGED = r"\w[\w$]*+(?:\.[\w$]++)++"
 
 FORMS: tuple[str, ...] = (
     rf"\|\s*(?P<level>{LEVEL})\s*\|\s*(?P<component>[^|\s]++)\s*\|\s*",  # NLog
+    r"\|(?P<level>[A-Z]+)\|[^|]*+\|(?P<component>[^|]*+)\|[^|]*;\|",  # GlassFish
     r"\|(?P<component>[^|\s]+)\|(?:[^|\s]*\|)?",
     rf"\s+(?P<level>{LEVEL})\s+\d+\s+---\s+(?:{_THREAD}){{1,3}}(?P<component>\S+)\s+:\s+",  # Spring Boot
     rf"\s+\|\s+(?P<level>{LEVEL})\s*\|\s+(?P<component>[^\s:|]++)(?::[^\s:]+)*+\s+-\s+",  # loguru
@@ -45,14 +49,15 @@ FORMS: tuple[str, ...] = (
     rf"\s+(?P<level>{LEVEL})\s+\([^()]*+\)\s+\[(?P<component>[\w.$-]+)\]\s+",  # Home Assistant
     rf"\s+(?P<level>{LEVEL})\s+\([^()]*+\)\s+\[[^\]]*+\]\s+(?P<component>{_PACKAGED})\s+",  # Solr
     rf"\s+(?P<component>{_PACKAGED})\s+\[\d+\]:\s+(?P<level>{LEVEL})\s+",  # Fail2ban
-    rf"(?:\s+[a-z]+=\S+)++\s+(?P<level>{LEVEL}):\s+",  # Sidekiq
+    rf"(?:\s+[a-z_]+=\S+)++\s+(?:\||\[?(?P<level>{LEVEL}|[a-z]+(?=\]))\]?:?)\s+",  # Sidekiq, Ansible, Elixir
     rf"\]?\s+\[(?P<component>[^\]/]++)/(?P<level>{LEVEL})\](?:\s+\[[^\]]*+\])?:\s+",  # Minecraft
     rf"\]\s+(?P<level>{LEVEL})\[\d+\](?:\[[^\]]*+\])?:?\s+"  # Asterisk
     r"(?P<component>[\w./-]+\.c)(?::\d+)?:?\s+",
     r"\s+(?P<level>[a-z]+)\s+(?P<component>[\w-]+)\[\w+\]\s+\[Originator@[^\]]*+\]\s+",  # ESXi
-    r">\s+<(?P<level>[A-Z][a-z]+)>\s+<(?P<component>[^<>]*+)>\s+.*?<BEA-\d+>\s+<?",  # WebLogic
+    r">\s+<(?P<level>[A-Z][a-z]+)>\s+<(?P<component>[^<>]*+)>\s+.*?<BEA-\d+>\s+<",  # WebLogic
     r"\s+(?P<component>spid\d+s?|Server|Logon|Backup)\s{3,}",  # SQL Server
-    r"\s*(?P<level>trce|dbug|info|warn|fail|crit): (?P<component>[A-Z][\w.]+)\[\d+\]\s+",  # .NET
+    r"\s*(?P<level>trce|dbug|info|warn|fail|crit): (?P<component>[A-Z][\w.`]+)\[\d+\](?:\s+|\Z)",  # .NET
+    rf"\s+(?P<component>{_PACKAGED})\s+\S+\s+(?P<level>{LEVEL}):\s+",  # java.util.logging
     rf"\s+(?P<level>{LEVEL})\s+{_THREAD}(?P<component>(?:[a-z]\w*+\.){{2,9}}+[\w$.]++)\s+",  # Tomcat
     r"\s*+\[\d+(?:-\d+)?\]:?\s+(?:\S+\s+){0,2}?"  # PostgreSQL
     r"(?P<level>LOG|DETAIL|HINT|STATEMENT|CONTEXT|QUERY|LOCATION|ERROR|FATAL|PANIC|WARNING|NOTICE|INFO|DEBUG\d?):\s+",
@@ -60,7 +65,21 @@ FORMS: tuple[str, ...] = (
     r"\]\s+\[(?P<component>[\w-]*+):(?P<level>[a-z]+\d?)\]\s+\[pid[^\]]*+\]\s+",  # Apache 2.4
     rf"\]?\s*\[(?P<level>{LEVEL})\s*\]\s*\[(?P<component>[^\]\s]+)\s*\]\s+"  # Elasticsearch
     r"(?:\[[\w.-]+\]\s*)?",
-    r"\s+\[(?P<level>[a-z]+)\]\s+<\d+\.\d+\.\d+>\s+",  # RabbitMQ
+    r"\s+\[(?P<level>[a-z]+)\]\s+<\d+\.\d+\.\d+>(?:@(?P<component>\w+):\S+)?\s+",  # RabbitMQ, lager
+    r"\]?(?:\s+\[[\w. ]*+\])?\s+\[(?P<level>[A-Z]+)\](?:\s+\[[\w-]*+\])?"
+    r"\s+\[(?P<component>[\w.]*+)\]\s+\[tid:.*?\[\[",
+    r"\]?\s+[0-9a-f]{8}\s+(?P<component>\S+)\s+(?P<level>[A-Z])\s+",  # WebSphere
+    r"\s+(?P<level>[a-z])\s+(?P<component>\S+)\s+\w+\.\w+\(\d+\)\s+:\s+",  # SAP HANA
+    r"\s+[0-9a-f]{12}\s+-?\d+\s+",  # Ceph
+    r"\s+\d+\s+\d+\s+(?P<level>[VDIWEF])\s+(?P<component>[^\s:]++)\s*+:\s+",  # Android
+    r"(?P<level>[VDIWEF])/(?P<component>[^\s:(]++)\s*+\(\s*+\d+\):\s+",
+    r"\s+(?P<component>[\w-]+)\[[0-9a-f]+\]\s+[a-z]{3}\s+\[(?P<level>[a-z]+)\]\s+",  # Fly.io
+    r"\s+(?P<component>[\w/-]+)(?:\([^()]*+\))?(?:<[^<>]*+>)*+:"
+    r"\s+(?P<level>Debug|Info|Warning|Error|Fatal|Panic):\s+",  # Dovecot
+    r"(?:\s+[\w.-]+\s*)?:\s+(?=%[A-Z][\w-]*?-(?P<level>[0-7])-)",  # Cisco
+    r"(?:(?P<component>npm)|\d+)\s+"  # npm
+    r"(?P<level>silly|verbose|info|timing|http|notice|warn|WARN|error|ERR!)\s+",
+    r"\]\s+\[\s*(?P<level>info|warn|error|debug|trace)\]\s+\[(?P<component>[\w:.-]+)\]\s+",  # Fluent Bit
     r"\s+\[\s*\d+\s*\]\s+\{[^{}]*+\}\s+<(?P<level>[A-Z][a-z]+)>\s+"  # ClickHouse
     r"(?P<component>[^\s:]++):\s+",
     r"\s+(?P<level>[IWEFD]\d?)\s+(?P<component>[A-Z]{2,}|-)\s+\[[^\]]*+\]\s+",  # MongoDB before objects
@@ -78,7 +97,8 @@ FORMS: tuple[str, ...] = (
     rf"\]?\s+\{{(?P<component>[^{{}}:]+):\d+\}}\s+(?P<level>{LEVEL})\s+-\s+",  # Airflow
     rf":\s+(?P<level>{LEVEL})/(?P<component>[\w-]+)\]\s+",  # Celery
     rf"\s+\[(?P<component>{_PACKAGED})\]\s+(?P<level>{LEVEL}):\s+",  # Scrapy
-    r"\t(?P<level>[A-Za-z]+)\t(?:(?P<component>[\w.-]+)\t)?(?:[\w./@-]+\.go:\d+\t)?",  # zap on a terminal
+    r"\t(?P<level>[A-Za-z]+)\t(?:[^\t]+\t(?=(?:\w+\.){2,}\w+\t))?(?:(?P<component>[\w.-]+)\t)?"
+    r"(?:[\w./@-]+\.go:\d+\t)?",  # zap on a terminal
     r"\s+\d+\s+\[(?P<level>Note|Warning|Error|ERROR|System)\]\s+"  # MySQL
     r"(?:\[MY-\d+\]\s+\[(?P<component>\w+)\]\s+)?",
     rf"\s+(?P<component>[\w./-]+\.(?:{_CODE})):\d+(?::|\s+-)\s+",  # Go's log, Cassandra
@@ -119,6 +139,11 @@ EVENT = r"(?:\S+ )?CEF:\d+\|"
 
 NEVER = "(?!)"
 
+CLOSED = {"<": ">", "[[": "]]", ";|": "|#]"}
+"""How messages end before which a head opens something."""
+
+_OPENED = "|".join(f"(?<={re.escape(sign)})" for sign in CLOSED)
+
 NUMBER = re.compile(r"\s+\d+(?=\s+\S)", re.ASCII)
 """A column of numbers behind the time."""
 
@@ -129,7 +154,8 @@ _NAMES = {
     "D3": "DEBUG", "D4": "DEBUG", "D5": "DEBUG", "10": "TRACE", "20": "DEBUG", "30": "INFO", "40": "WARN",
     "50": "ERROR", "60": "FATAL", "VRB": "VERBOSE", "DBG": "DEBUG", "INF": "INFO", "WRN": "WARN",
     "ERR": "ERROR", "FTL": "FATAL", "Df": "INFO", "Db": "DEBUG", "trce": "TRACE", "dbug": "DEBUG",
-    "fail": "ERROR",
+    "fail": "ERROR", "ERR!": "ERROR", "A": "INFO", "O": "INFO", "i": "INFO", "w": "WARN", "e": "ERROR",
+    "f": "FATAL", "d": "DEBUG",
 }  # fmt: skip
 
 
@@ -155,8 +181,9 @@ class HeadForm(NamedTuple):
 class HeadReader(NamedTuple):
     """The expression of a form, and what its groups are for.
 
-    ``odd`` is the last to match where the message is empty, or begins as a line of a stack trace, an object
-    or pairs may. It matches nothing that can be seen, and so stands for the ``times`` that the form has not.
+    ``odd`` is the last to match where the message is empty or in brackets, or begins as a line of a stack
+    trace, an object or pairs may. It matches nothing that can be seen, and so stands for the ``times`` that
+    the form has not.
     """
 
     pattern: re.Pattern[str]
@@ -173,17 +200,17 @@ class HeadReader(NamedTuple):
     def level_and_component(self, parts: tuple[str | None, ...]) -> tuple[str | None, str | None]:
         """Those that ``parts`` have matched: of each the first."""
         levels, components = parts[: len(self.levels)], parts[len(self.levels) :]
-        level = next(filter(None, levels), None)
+        level, component = (next(filter(None, each), None) for each in (levels, components))
         if level is not None:
             level = level_name(str(int(level) % 8) if level.isdigit() else level)
-        return level, next(filter(None, components), None)
+        return level, component
 
 
 def head_reader(form: HeadForm | None) -> HeadReader:
     """How heads of a form are read; None: lines have none."""
     head = "" if form is None else _head(form)
     pattern = re.compile(
-        rf"{head}(?:(?=(?u:{BEGINS.pattern}|\{{|{EVENT}|(?:{PAIRED})=)|\Z)(?P<odd>))?", re.ASCII
+        rf"{head}(?:(?=(?u:{BEGINS.pattern}|\{{|{EVENT}|(?:{PAIRED})=)|\Z|{_OPENED})(?P<odd>))?", re.ASCII
     )
     groups = pattern.groupindex
     times = tuple(groups.get(name, groups["odd"]) for name in PARTS)

@@ -85,7 +85,7 @@ class LogReader:
                     if "\x1b" in text:
                         text = plain(text)
                     head = match(text)
-                    if head is None or head.lastindex == odd or names_exception(text):
+                    if head is None or head.lastindex == odd or names_exception(text) or "\t{" in text:
                         head = None
                     elif timed:
                         time = moment_of(head.group(*written), arrivals[i], zone)

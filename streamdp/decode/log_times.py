@@ -25,14 +25,14 @@ LEVEL = (
     r"TRACE|DEBUG\d?|INFO|NOTICE|WARN(?:ING)?|ERROR|SEVERE|CRIT(?:ICAL)?|ALERT|EMERG|FATAL|VERBOSE|PANIC"
     r"|SUCCESS|CONFIG|FINE(?:R|ST)?|VRB|DBG|INF|WRN|ERR|FTL"
 )
-_EARLY = rf"\[?(?P<early>{LEVEL})\s*[\]:|]?"
+_EARLY = rf"\[?\s*(?P<early>{LEVEL})\s*[\]:|]?"
 """A level before the time."""
 
 _MONTH = r"(?P<b>Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)"
 _DAY_NAME = r"(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)"
 _CLOCK = r"(?P<H>\d\d):(?P<M>\d\d):(?P<S>\d\d)"
 _DATE = r"(?P<Y>\d{4})-(?P<m>\d\d)-(?P<d>\d\d)"
-_PARTS = r"(?:[.,](?P<f>\d{1,9}))?"
+_PARTS = r"(?:[.,:](?P<f>\d{1,9}))?"
 _OFFSET = r"[+-]\d\d:?\d\d(?!\d)"
 _ZONE = (
     rf"(?:(?: ?[\[(]?(?={_OFFSET}|[A-Z])|(?=[+-]\d\d(?!\d)))"
@@ -88,16 +88,18 @@ def _written(name: str, pattern: str, lead: str = r"[\[<(]?", *, syslog: bool = 
     return Written(name, re.compile(f"{lead}(?:{pattern})", re.ASCII), pattern, syslog)
 
 
-EPOCH = _written("seconds since 1970", r"(?P<s>\d{10}(?:\.\d+)?|\d{13}|\d{16})(?!\S)", r"(?:\S+ )?[\[(]?")
+EPOCH = _written(
+    "seconds since 1970", r"(?P<s>\d{10}(?:\.\d+)?|\d{13}|\d{16})(?=[\s\]]|\Z)", rf"(?:{_EARLY} |\S+ )?[\[(]?"
+)
 _HALF_DAY = r"(?:\s?(?P<p>[AaPp]\.?[Mm]\b\.?))?"
 _THEN = rf",?\s(?P<H>\d?\d):(?P<M>\d\d)(?::(?P<S>\d\d))?{_PARTS}{_HALF_DAY}{_ZONE}"
-_YEAR_LAST = rf"(?P<Y>\d{{4}}){_THEN}"
+_YEAR_LAST = rf"(?:(?P<Y>\d{{4}})|(?P<y>\d\d)){_THEN}"
 _DAY, _MONTH_NUMBER = r"(?P<d>0?[1-9]|[12]\d|3[01])", r"(?P<m>0?[1-9]|1[0-2])"
 KNOWN = (
     _written(
         "ISO 8601",
         rf"{_DATE}(?:[T _]|, ){_CLOCK}{_PARTS}{_HALF_DAY}{_ZONE}",
-        rf"(?:(?:\d+ )?<(?P<pri>\d{{1,3}})>(?P<version>\d )?|\s+|{_EARLY}\s+|\S+ )?[\[<(]?",
+        rf"(?:(?:\d+ )?<(?P<pri>\d{{1,3}})>(?P<version>\d )?|\s+|{_EARLY}\s+|\S+ )?(?:\[#\||[\[<(])?",
     ),
     _written(
         "ISO 8601 with slashes or dots",
@@ -129,18 +131,22 @@ KNOWN = (
     ),
     _written("glog", rf"(?P<l>[IWEFDV])(?P<m>\d\d)(?P<d>\d\d) {_CLOCK}{_PARTS}", ""),
     _written("logcat", rf"(?P<m>\d\d)-(?P<d>\d\d) {_CLOCK}{_PARTS}{_ZONE}"),
-    _written("day.month.year", rf"{_DAY}\.{_MONTH_NUMBER}\.(?:(?P<Y>\d{{4}})|(?P<y>\d\d)){_THEN}"),
+    _written("day.month.year", rf"{_DAY}\.{_MONTH_NUMBER}\.{_YEAR_LAST}"),
     _written("month.day", rf"(?P<m>\d\d)\.(?P<d>\d\d) {_CLOCK}{_PARTS}{_ZONE}"),
     _written("month/day/year", rf"{_MONTH_NUMBER}[/-]{_DAY}[/-]{_YEAR_LAST}"),
+    _written("yy/mm/dd", rf"(?P<y>\d\d)/{_MONTH_NUMBER}/{_DAY} {_CLOCK}{_PARTS}{_ZONE}"),
     _written("day/month/year", rf"{_DAY}[/-]{_MONTH_NUMBER}[/-]{_YEAR_LAST}"),
     _written("month's name, day, year", rf"{_MONTH} (?P<d>[ \d]?\d),? {_YEAR_LAST}", r"#*[\[<(]?"),
-    _written("yy/mm/dd", rf"(?P<y>\d\d)/(?P<m>\d\d)/(?P<d>\d\d) {_CLOCK}{_PARTS}{_ZONE}"),
     _written("yymmdd hhmmss", r"(?P<y>\d\d)(?P<m>\d\d)(?P<d>\d\d) (?P<H>\d\d)(?P<M>\d\d)(?P<S>\d\d)(?!\S)"),
     _written(
         "yyyymmdd-h:m:s:ms",
         r"(?P<Y>\d{4})(?P<m>\d\d)(?P<d>\d\d)-(?P<H>\d{1,2}):(?P<M>\d{1,2}):(?P<S>\d{1,2}):(?P<ms>\d{1,3})",
     ),
-    _written("time of day", rf"{_CLOCK}{_PARTS}(?=[\s\]|])"),
+    _written(
+        "time of day",
+        rf"(?P<H>\d\d(?=:\d\d:)|\d?\d(?=:\d\d[AP]M)):(?P<M>\d\d)(?::(?P<S>\d\d){_PARTS})?"
+        r"(?P<p>[AP]M)?(?=[\s\])|])",
+    ),
     _written("auditd", r"(?=(?:node=\S+ )?type=\S+ msg=audit\((?P<s>\d{10}\.\d+):\d+\):)", ""),
     EPOCH,
 )

@@ -166,12 +166,16 @@ def names_exception(text: str) -> bool:
 
 
 class Held(NamedTuple):
-    """A message, its time and the fields that are kept, and the line that it is from."""
+    """A message, its time and the fields that are kept, and the line that it is from.
+
+    Without a head of its own, ``headed``, the fields are those of the line before.
+    """
 
     message: str
     time: float | None = None
     kept: dict[str, Any] | None = None
     raw: Raw | None = None
+    headed: bool = True
 
 
 class _Open:
@@ -274,9 +278,9 @@ class _Open:
 
     def _more(self, text: str) -> bool:
         if self.language is None:
-            if text.startswith("goroutine ") and _GO.begins.match(text):
-                self.language = _GO
-            return self.language is _GO or _JAVA.more.match(text) is not None
+            begun = _beginning(text) if text.startswith(("goroutine ", "Traceback ")) else None
+            self.language = begun[0] if begun else None
+            return begun is not None or _JAVA.more.match(text) is not None
         if self.language.more.match(text) is None:
             return False
         if self.language is _NODE and not text[:1].isspace() and (head := _head(text, first=True)):

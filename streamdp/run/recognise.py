@@ -38,7 +38,11 @@ NAMES = re.compile(r"(?:.*\.log|syslog|messages|kern\.log|.*[-_.]log)(?:[.-]\d+)
 """Names of logs, rotated or not, without what says that they are packed."""
 
 OTHERS = (".csv", ".tsv", ".tab", ".parquet", ".npy")
-"""Endings of names that say another format."""
+OBJECTS = (".json", ".jsonl", ".ndjson")
+"""Endings of names that say another format than of logs; that say lines of JSON."""
+
+_CELLS = re.compile(rb"[{\[]|.*[\t;].*[\t;]|.*,\S.*,\S")
+"""A line that is no prose."""
 
 PROBED = 100
 """Records by which a file is recognised."""
@@ -79,6 +83,7 @@ def recognised(settings: Settings, file: str | None, *, logs: bool = True) -> Se
             _as_otlp(settings, file)
             or (logs and _as_log(settings, file))
             or _as_cells(settings, file)
+            or _as_text(settings, file)
             or settings
         )
     return settings if settings.of_log or settings.format == "otlp" else _named(settings, file)
@@ -128,7 +133,9 @@ def _as_otlp(settings: Settings, file: str) -> Settings | None:
 
 def _is_log(file: str) -> bool:
     name = os.path.basename(file).lower().removesuffix(".gz").removesuffix(".zst")
-    return not name.endswith(OTHERS) and bool(NAMES.fullmatch(name) or _begins_as_log(file))
+    if name.endswith(OTHERS):
+        return name.endswith(".csv") and _begins_as_log(file, table=True)
+    return bool(NAMES.fullmatch(name) or _begins_as_log(file))
 
 
 def _holds_logs(folder: str) -> bool:
@@ -151,12 +158,12 @@ def _as_log(settings: Settings, file: str) -> Settings | None:
     return found
 
 
-def _begins_as_log(file: str) -> bool:
-    """Whether the first lines are those of a log."""
+def _begins_as_log(file: str, *, table: bool = False) -> bool:
+    """Whether the first lines are those of a log; of a ``table``, whether its columns are."""
     lines = _awaited() if file == "-" else _first(file)
     log = LogLines(None, None)
     log.learn(lines)
-    return log.recognised and not (log.talks and file.endswith(".txt"))
+    return log.has_columns if table else log.recognised and not (log.talks and file.endswith(".txt"))
 
 
 def _awaited() -> list[bytes]:
@@ -182,6 +189,15 @@ def _as_cells(settings: Settings, file: str) -> Settings | None:
         return None
     say(f"{file} has its cells between {between[likeliest]} (--format names another)")
     return msgspec.structs.replace(settings, format=likeliest)
+
+
+def _as_text(settings: Settings, file: str) -> Settings | None:
+    """The settings for lines of text whose file's name says nothing; None where they may be others."""
+    first = next(filter(None, map(bytes.strip, _first(file))), b"{")
+    if format_of(settings, file) != "jsonl" or file.lower().endswith(OBJECTS) or _CELLS.match(first):
+        return None
+    say(f"{file} is read as text, each line a record (--format names another)")
+    return msgspec.structs.replace(settings, format="text")
 
 
 def _named(settings: Settings, file: str) -> Settings:
