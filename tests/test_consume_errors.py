@@ -44,7 +44,7 @@ GOOD_TEXT = b'{"text": "a good text"}'
         (("--events", "existing"), (73,), "--overwrite"),
         (("--state", "existing"), (73,), "state folder"),
         (("--output", "out.gz"), (64,), "gzip"),
-        (("--file", "twice.csv"), (65, 78), "repeats"),
+        (("--file", "unnamed.csv"), (65, 78), "names no column"),
         (("--output", "/dev/full"), (74,), "No space left"),
     ],
 )
@@ -57,7 +57,7 @@ def test_foreseen_errors_are_one_line(
     (tmp_path / "broken.toml").write_text("beam = 3\nprior = crp\n")
     (tmp_path / "misspelt.toml").write_text("baem = 3\n")
     (tmp_path / "wrong.toml").write_text('beam = "3"\n')
-    (tmp_path / "twice.csv").write_text("a,a\n1,2\n")
+    (tmp_path / "unnamed.csv").write_text(",\n1,2\n")
     file = () if "--file" in arguments else ("--file", "in.jsonl")
     code, message = fail(tmp_path, "consume", *file, *arguments)
     assert code in codes

@@ -79,10 +79,11 @@ def test_check_shows_levels_and_templates(tmp_path: Path) -> None:
     assert "line 1, record 1: " in told
 
 
-def test_who_has_not_said_what_comes_is_told(tmp_path: Path) -> None:
+def test_objects_in_a_pipe_are_recognised(tmp_path: Path) -> None:
     written(tmp_path / "logs.json", 20)
     done = call(tmp_path, "consume", "--file", "-", stdin=(tmp_path / "logs.json").read_bytes())
-    assert "for log records of OpenTelemetry say --format otlp" in done.stderr.decode()
+    assert "what comes holds log records of OpenTelemetry" in done.stderr.decode()
+    assert done.stdout.count(b'"revision":0') >= 20
 
 
 def test_settings_of_lines_of_a_log_are_refused(tmp_path: Path) -> None:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import gzip
+import json
 from pathlib import Path
 
 import pytest
-from commands import call, fail, succeed
+from commands import call, fail, newest_lines, succeed
 
 from streamdp.decode.decoder import Decoder
 from streamdp.records import Raw, Reject
@@ -203,11 +204,112 @@ def test_a_settings_file_for_lines_of_logs(tmp_path: Path) -> None:
     assert "# lines: templates, concentration 1, discount 0.3" in printed
 
 
-def test_a_table_in_a_pipe_is_told_which_options_name_its_columns(tmp_path: Path) -> None:
+@pytest.mark.parametrize("said", [(), ("--format", "csv")])
+def test_the_columns_of_a_table_in_a_pipe_are_recognised(tmp_path: Path, said: tuple[str, ...]) -> None:
     rows = [f"g{i},2026-03-01T10:{i:02}:00Z,storm hits the coast {i}" for i in range(9)]
     data = "\n".join(["guid,published,title", *rows, ""]).encode()
-    read = ("consume", "-", "--format", "csv", "--output", "out")
-    done = call(tmp_path, *read, stdin=data)
-    assert b": try --text-field title --time-field published" in done.stderr
-    named = ("--text-field", "title", "--time-field", "published", "--overwrite")
-    assert call(tmp_path, *read, *named, stdin=data).returncode == 0
+    done = call(tmp_path, "consume", "-", *said, "--keep", "title", stdin=data)
+    assert b"reads texts from 'title', times from 'published', ids from 'guid'" in done.stderr
+    first = newest_lines(done.stdout)[0]
+    assert (first["id"], first["keep"]) == ("g0", {"title": "storm hits the coast 0"})
+
+
+TRADES = "".join(
+    f"{n},{('DE', 'FR')[n % 2]},{('fuel', 'food', 'fuel')[n % 3]},{n % 7 + 0.5}\n" for n in range(30)
+)
+
+
+@pytest.mark.parametrize("name", ["in.csv", "in.jsonl"])
+def test_words_that_repeat_are_offered_as_categories(tmp_path: Path, name: str) -> None:
+    """A number that only rises is that of the record."""
+    rows = [line.split(",") for line in TRADES.splitlines()]
+    objects = [{"row": int(a), "country": b, "goods": c, "amount": float(d)} for a, b, c, d in rows]
+    lines = "\n".join(map(json.dumps, objects))
+    (tmp_path / name).write_text(f"row,country,goods,amount\n{TRADES}" if name == "in.csv" else lines)
+    code, message = fail(tmp_path, "consume", name)
+    assert code == 65
+    assert "try --fields country,goods --numbers amount" in message
+    succeed(tmp_path, "check", name, "--fields", "country,goods", "--numbers", "amount")
+
+
+def test_a_folder_is_recognised_by_its_first_file(tmp_path: Path) -> None:
+    (tmp_path / "days").mkdir()
+    for day in (3, 4):
+        line = (
+            f'{{"published": "2026-03-0{day}", "title": "storm hits the coast", "source": "a longer one"}}\n'
+        )
+        (tmp_path / "days" / f"{day}.jsonl").write_text(line * 2)
+    done = call(tmp_path, "check", "days")
+    assert b"days: reads texts from 'title', times from 'published'" in done.stderr
+    code, message = fail(tmp_path, "consume", "days/*.jsonl")
+    assert (code, message) == (
+        66,
+        "streamdp: cannot open days/*.jsonl: name one file, or their folder, days\n",
+    )
+
+
+@pytest.mark.parametrize(
+    ("data", "written"),
+    [
+        ("Storm, they say, hits\nthe coast, late\nno comma\n", "text"),
+        ("storm\nstorm\n", "text"),
+        ("when;what\n2026-03-01;storm hits; not\n2026-03-02;goal\n2026-03-03;vote\n", "text"),
+        ("when|what\n2026-03-01|storm hits\n2026-03-02|goal\n", "psv"),
+        ('when;what\n2026-03-01;"storm\nhits"\n2026-03-02;goal\n2026-03-03;vote\n', "ssv"),
+        ('{"text": "storm"}\n', "jsonl"),
+        ("# Notes\n- storm hits\n- late goal\n", "text"),
+    ],
+)
+@pytest.mark.parametrize("name", ["notes", "-"])
+def test_what_has_no_ending_is_known_by_its_lines(tmp_path: Path, data: str, written: str, name: str) -> None:
+    (tmp_path / "notes").write_text(data)
+    done = call(tmp_path, "check", name, stdin=data.encode())
+    assert done.stdout.decode().startswith(f"{name}: {written}, all"), done.stderr
+
+
+@pytest.mark.parametrize(
+    ("begin", "what"),
+    [
+        ("From ann@example.org Mon Dec  1 08:00:00 2025\nTo: bob\n", "a mailbox"),
+        ("From: ann@example.org\nSubject: a\n storm\nDate: Mon, 1 Dec 2025\n\nhello\n", "a mail"),
+        ('<?xml version="1.0"?>\n<rss></rss>\n', "XML"),
+        ("<!DOCTYPE html>\n<html></html>\n", "a page of HTML"),
+    ],
+)
+def test_files_of_other_programs_are_refused_before_anything_is_written(
+    tmp_path: Path, begin: str, what: str
+) -> None:
+    (tmp_path / "in").write_text(begin)
+    code, message = fail(tmp_path, "consume", "in", "--output", "o")
+    assert code == 65
+    assert message.startswith(f"streamdp: in is {what}: ")
+    assert [path.name for path in tmp_path.iterdir()] == ["in"]
+
+
+def test_columns_of_one_name_are_told_apart(tmp_path: Path) -> None:
+    (tmp_path / "in.csv").write_text("text,text,,,text.1,text\na storm,b,,,c,d\na storm,b,,,c,d\n")
+    said = call(tmp_path, "check", "in.csv").stdout.decode()
+    assert "columns: 'text', 'text.2', '', '', 'text.1', 'text.3'\n" in said
+    assert "clustered by: texts, from 'text'\n" in said
+
+
+def test_what_is_copied_is_read_all_the_same(tmp_path: Path) -> None:
+    """A class that is known is not."""
+    rows = [
+        {
+            "title": f"storm {n} on the coast",
+            "kind": "a b c d e f",
+            "published": 1e9 + n,
+            "summary": "it blew",
+        }
+        for n in range(9)
+    ]
+    (tmp_path / "in.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    run = ("consume", "in.jsonl", "--keep", "title,published", "--truth-field", "kind")
+    done = call(tmp_path, *run)
+    assert b"reads texts from 'title' (not 'summary'), times from 'published'" in done.stderr
+    assert newest_lines(done.stdout)[0]["keep"]["title"] == "storm 0 on the coast"
+    for row in rows:
+        del row["title"], row["summary"]
+    (tmp_path / "in.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    assert b"texts" not in call(tmp_path, *run).stderr

@@ -39,10 +39,10 @@ _ahead: dict[tuple[int, int], bytes] = {}
 def first_of_input() -> list[bytes]:
     """The first lines of standard input, as they come; they are read again. Raises SourceError."""
     try:
-        packed = os.read(0, BLOCK)
+        packed = _ahead.get(_which(0)) or os.read(0, BLOCK)
+        _ahead[_which(0)] = packed
     except OSError:
         return []
-    _ahead[_which(0)] = packed
     unpacker = next((each("-") for each in UNPACKERS if packed.startswith(each.magic)), None)
     if unpacker is not None:
         unpacker.feed(packed)

@@ -22,7 +22,7 @@ from streamdp.decode.fields import (
     time_cell,
 )
 
-DELIMITERS = {"csv": ",", "tsv": "\t", "ssv": ";"}
+DELIMITERS = {"csv": ",", "tsv": "\t", "ssv": ";", "psv": "|"}
 """What separates two cells."""
 
 TRUTH = "cluster"
@@ -48,8 +48,8 @@ class TableColumns:
 
     ``categories`` are the columns that hold categories, () for all but time, id, the kept ones and
     ``cluster``; None where there are none. Then, without a text column, every column with a name becomes a
-    feature, except time, id, the kept ones and ``cluster``. Raises ValueError for a header that repeats a
-    name, lacks a column that is named, or leaves nothing to cluster by.
+    feature, except time, id, the kept ones and ``cluster``. Raises ValueError for a header that lacks a
+    column that is named, or leaves nothing to cluster by.
     """
 
     def __init__(
@@ -61,10 +61,6 @@ class TableColumns:
     ) -> None:
         self._delimiter = delimiter
         self.header = tuple(header)
-        named = [name for name in self.header if name]
-        repeated = sorted({name for name in named if named.count(name) > 1})
-        if repeated:
-            raise ValueError(f"the CSV header repeats {', '.join(map(repr, repeated))}")
         at = {name: i for i, name in enumerate(self.header) if name}
         self._fields = fields
         self._text = at.get(fields.text)

@@ -13,7 +13,7 @@ from streamdp.decode.otlp import LogRecords
 from streamdp.records import JOINED, FieldNames, Raw, Record, Reject
 from streamdp.records.raw_batch import RawBatch
 
-Format = Literal["jsonl", "csv", "tsv", "ssv", "text", "log", "otlp"]
+Format = Literal["jsonl", "csv", "tsv", "ssv", "psv", "text", "log", "otlp"]
 """How a record is written: an object, cells between commas, tabs or semicolons, a text, a log's line; or with
 others in an object of OpenTelemetry."""
 

@@ -7,6 +7,7 @@ import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 from streamdp.decode.dates import CLOCK, COMPACT, DAY_FIRST, MONTH_FIRST, AmbiguousError, day_or_month
@@ -133,6 +134,27 @@ def id_column(columns: Values) -> str | None:
     return next((name for name in named if len(set(map(str, columns[name]))) == len(columns[name])), None)
 
 
+def category_columns(columns: Values) -> tuple[list[str], list[str]]:
+    """Columns of categories and of numbers; none where a column may hold texts.
+
+    Words that repeat are categories. Numbers that only rise are those of the records, and what differs in
+    most records is an id.
+    """
+    words = {name: values for name, values in columns.items() if not any(map(is_number, values))}
+    if any(" " in str(value).strip() for values in words.values() for value in values):
+        return [], []
+    numbers = {
+        name: [*map(_as_float, values)] for name, values in columns.items() if all(map(is_number, values))
+    }
+    rising = {name for name, found in numbers.items() if all(a < b for a, b in pairwise(found))}
+    plain = {
+        name: [value for value in values if isinstance(value, str | bool)] for name, values in words.items()
+    }
+    return [name for name, values in plain.items() if 2 * len({*values}) < len(values)], [
+        name for name in numbers if name not in rising
+    ]
+
+
 def has_commas(columns: Values) -> bool:
     """Whether numbers of a table whose cells are not between commas have decimal commas."""
     return any(
@@ -170,8 +192,12 @@ def _is_clock(value: Any) -> bool:
 
 
 def is_number(value: Any) -> bool:
-    """Whether a cell holds a number."""
+    """Whether a cell, or a field of JSON, holds a number."""
     with contextlib.suppress(ValueError):
-        plain_float(with_point(value))
-        return True
+        _as_float(value)
+        return not isinstance(value, bool)
     return False
+
+
+def _as_float(value: Any) -> float:
+    return plain_float(with_point(str(value)))

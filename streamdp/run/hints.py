@@ -6,16 +6,16 @@ import contextlib
 import difflib
 import re
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
+from typing import Any
 
 from streamdp_connectors.packed import Gunzip, Unzstd, Windows1252
 
 from streamdp.decode.columns import DELIMITERS, parse_row
-from streamdp.decode.dates import AmbiguousError
 from streamdp.decode.decoder import SCHEMA
 from streamdp.decode.fields import RefusedError, is_time
-from streamdp.decode.objects import fields_of
-from streamdp.decode.roles import is_number, time_column
+from streamdp.decode.objects import fields_of, plain_fields
+from streamdp.decode.roles import category_columns, is_number
 from streamdp.records import Reject
 from streamdp.run.reading import listed, no_column
 from streamdp.settings import Settings
@@ -39,6 +39,19 @@ FOREIGN = {
 OWN = {"seq", "cluster", "revision"}
 """Fields of our own answers."""
 
+CONVERTER = "examples/to_lines.py of streamdp makes JSON lines of it"
+"""What helps with records that stand in files of other programs."""
+
+MARKED = {
+    rb"From \S+ .*\d\d:\d\d:\d\d \d{4}\r?\n": f"a mailbox: {CONVERTER}",
+    rb"((?i:from|to|subject|date|received|return-path|message-id|mime-version): .*\n([ \t].*\n)*){3}": (
+        f"a mail: {CONVERTER}"
+    ),
+    rb"(?i:<!doctype|<html)": "a page of HTML: save its text",
+    rb"<(\?xml|[A-Za-z]+[ >])": f"XML: {CONVERTER}, if it is a feed",
+}
+"""How files of text begin that are none of records in lines."""
+
 NO_TEXT = "no text: unpack or convert it to JSON lines, CSV or text"
 _CONTROL = bytes({*range(1, 9), *range(14, 27), *range(28, 32)})
 
@@ -52,7 +65,10 @@ def foreign(head: bytes) -> str:
 
 
 def spread(head: bytes) -> str:
-    """What is wrong with JSON of which a line is no record; empty where nothing is."""
+    """What a file is whose lines are no records, by how it begins; empty where they may be."""
+    for begin, what in MARKED.items():
+        if re.match(rb"(?:\xef\xbb\xbf)?\s*" + begin, head):
+            return what
     if re.match(rb"\s*\[\s*([{\]]|$)", head):
         return "one JSON array: jq -c '.[]' makes a line of each of its records"
     return (
@@ -91,7 +107,7 @@ def hint(rejects: Sequence[Reject], settings: Settings, input_format: str, heade
     if first.reason == "wrong_type" and first.detail.endswith("not a number"):
         return f"--numbers {settings.text_field} clusters numbers, --text-field names another"
     if first.reason in ("missing_field", "null_value") and input_format != "otlp":
-        return _of_fields(first.data, settings)
+        return _of_fields(rejects, settings)
     if input_format in DELIMITERS and header:
         return _of_columns(rejects, settings, input_format, header)
     if first.reason == "wrong_kind" and settings.likelihood != "auto":
@@ -103,7 +119,7 @@ def _of_lines(data: bytes) -> str:
     if what := spread(data):
         return f"the input looks like {what}"
     line = data.decode(errors="replace")
-    for delimiter, name in (("\t", "tsv"), (";", "ssv"), (",", "csv")):
+    for delimiter, name in (("\t", "tsv"), (";", "ssv"), ("|", "psv"), (",", "csv")):
         if line.count(delimiter) >= 2 and not line.lstrip().startswith(("{", "[")):
             return (
                 f"if its first line names columns, say --format {name}; for plain lines of text --format text"
@@ -111,7 +127,8 @@ def _of_lines(data: bytes) -> str:
     return "for plain lines of text say --format text"
 
 
-def _of_fields(data: bytes, settings: Settings) -> str:
+def _of_fields(rejects: Sequence[Reject], settings: Settings) -> str:
+    data = rejects[0].data
     try:
         found = fields_of(data[5:] if data.startswith(SCHEMA) else data)
     except (RefusedError, UnicodeDecodeError):
@@ -122,6 +139,9 @@ def _of_fields(data: bytes, settings: Settings) -> str:
         return "these are answers of streamdp: streamdp stories shows what they come to"
     fields = f"its fields are {listed(list(found))}"
     spoken = {settings.time_field, settings.id_field, *settings.kept}
+    alike = [each.data for each in rejects if each.reason == rejects[0].reason and each.data[:1] == b"{"]
+    if flags := _of_categories([plain_fields(each) for each in alike], spoken):
+        return f"{fields}: try {flags}"
     for flag, begin, wanted in (
         ("--text-field", b'"', settings.text_field),
         ("--vector-field", b"[", settings.vector_name),
@@ -141,22 +161,32 @@ def _of_columns(
         return ""
     if is_record(header):
         return "the first line, which should name the columns, looks like a record: put names before it"
-    row: list[str] = []
-    with contextlib.suppress(UnicodeDecodeError, RefusedError):
-        row = parse_row(rejects[0].data.decode(), DELIMITERS[input_format])
+    rows: list[dict[str, str]] = []
+    for each in rejects:
+        with contextlib.suppress(UnicodeDecodeError, RefusedError):
+            row = parse_row(each.data.decode(), DELIMITERS[input_format])
+            rows.append(dict(zip(header, row, strict=False)))
     spoken = {settings.time_field, settings.id_field, *settings.kept, ""}
-    cells = zip(header, row, strict=False)
+    if flags := _of_categories(rows, spoken):
+        return f"{no_column(settings.text_field, header, '--text-field', None)}: try {flags}"
+    cells = rows[0].items() if rows else ()
     texts = {
         name: len(cell) for name, cell in cells if name not in spoken and cell.strip() and not is_number(cell)
     }
     best = _likeliest(settings.text_field, texts) if texts else None
-    told = no_column(settings.text_field, header, "--text-field", best)
-    columns = {name: [cell] for name, cell in zip(header, row, strict=False) if name not in spoken and cell}
-    with contextlib.suppress(AmbiguousError):  # a pipe's names are not recognised: say all that is needed
-        times = None if settings.time_field in header else time_column(columns, None, None, False)
-        if best and times is not None and times.date is None:
-            told += f" --time-field {shlex.quote(times.time)}"
-    return told
+    return no_column(settings.text_field, header, "--text-field", best)
+
+
+def _of_categories(rows: Sequence[Mapping[str, Any]], spoken: Container[str]) -> str:
+    """Flags for records of categories and numbers; empty where a column may hold texts, or too few repeat."""
+    columns: dict[str, list[Any]] = {}
+    for row in rows:
+        for name, value in row.items():
+            if name not in spoken and value is not None and value != "":
+                columns.setdefault(name, []).append(value)
+    fields, numbers = category_columns(columns)
+    flags = {"--fields": fields, "--numbers": numbers if fields else []}
+    return " ".join(f"{flag} {shlex.quote(','.join(names))}" for flag, names in flags.items() if names)
 
 
 def is_record(header: Sequence[str]) -> bool:

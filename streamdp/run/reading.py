@@ -47,7 +47,7 @@ from streamdp.settings.io_options import Input, scheme_of
 from streamdp.settings.memory import longest_record
 
 BOOTSTRAP = "localhost:9092"
-COLUMNS = ("csv", "tsv", "ssv")
+COLUMNS = ("csv", "tsv", "ssv", "psv")
 """Formats whose first line names the columns."""
 
 
@@ -56,11 +56,24 @@ LINES: dict[Format, Written] = {
     "csv": "csv",
     "tsv": "tsv",
     "ssv": "ssv",
+    "psv": "psv",
     "text": "text",
     "log": "text",
     "otlp": "jsonl",
 }
 """How a source cuts each format into records."""
+
+ENDINGS: dict[str, Format] = {
+    ".json": "jsonl",
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+    ".csv": "csv",
+    ".tsv": "tsv",
+    ".tab": "tsv",
+    ".txt": "text",
+    ".log": "text",
+}
+"""Formats by how names of files end."""
 
 UNTIMED = ("text", "otlp")
 """Formats of whose files nobody looks whether the newest records come first."""
@@ -120,14 +133,12 @@ def start_of(text: str, zone: str | None = None) -> Literal["earliest", "latest"
 
 def format_of(settings: Settings, file: str | None) -> Format:
     """The format of the input: as set, else by the ending of the file's name."""
-    if settings.format != "auto":
-        return settings.format
-    name = (file or "").lower().removesuffix(".gz").removesuffix(".zst")
-    if name.endswith(".csv"):
-        return "csv"
-    if name.endswith((".tsv", ".tab")):
-        return "tsv"
-    return "text" if name.endswith((".txt", ".log")) else "jsonl"
+    return settings.format if settings.format != "auto" else ending_of(file or "") or "jsonl"
+
+
+def ending_of(file: str) -> Format | None:
+    """The format that the ending of a file's name says; None where it says none."""
+    return ENDINGS.get(os.path.splitext(file.lower().removesuffix(".gz").removesuffix(".zst"))[1])
 
 
 def is_columnar(file: str) -> bool:

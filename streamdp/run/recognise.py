@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import csv
+import glob
+import io
 import os
 import re
 import select
-from collections.abc import Iterator, Mapping
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -27,7 +31,16 @@ from streamdp.errors import ConfigError, Exit
 from streamdp.records import Reject
 from streamdp.run.hints import foreign, is_record, nothing_usable, spread
 from streamdp.run.messages import say
-from streamdp.run.reading import COLUMNS, LINES, Reader, format_of, is_columnar, named_fields, refuse_unknown
+from streamdp.run.reading import (
+    COLUMNS,
+    LINES,
+    Reader,
+    ending_of,
+    format_of,
+    is_columnar,
+    named_fields,
+    refuse_unknown,
+)
 from streamdp.settings import Settings
 from streamdp.settings.assemble import is_sparse
 from streamdp.settings.io_options import Input, scheme_of
@@ -38,11 +51,12 @@ NAMES = re.compile(r"(?:.*\.log|syslog|messages|kern\.log|.*[-_.]log)(?:[.-]\d+)
 """Names of logs, rotated or not, without what says that they are packed."""
 
 OTHERS = (".csv", ".tsv", ".tab", ".parquet", ".npy")
-OBJECTS = (".json", ".jsonl", ".ndjson")
-"""Endings of names that say another format than of logs; that say lines of JSON."""
+"""Endings of names that say another format."""
 
-_CELLS = re.compile(rb"[{\[]|.*[\t;].*[\t;]|.*,\S.*,\S")
-"""A line that is no prose."""
+BETWEEN = {"csv": "commas", "ssv": "semicolons", "tsv": "tabs", "psv": "|"}
+
+LONGEST_NAME = 40
+"""Characters of a column's name, of a table whose name does not say that it is one."""
 
 PROBED = 100
 """Records by which a file is recognised."""
@@ -62,48 +76,70 @@ Form = Written | Literal["parquet"]
 
 
 def recognised(settings: Settings, file: str | None, *, logs: bool = True) -> Settings:
-    """The settings, and what the first records of a file show of it; told to the user.
+    """The settings, and what the first records of the input show of it; told to the user.
 
-    A file that begins with an object of OpenTelemetry's is of such, unless a format is named. By ``logs`` a
-    file or a pipe is a log where its name or first lines are those of one, and a folder where its files are.
-    Settings that have no meaning with templates say that it is something else. Cells of a ``.csv`` are
-    between semicolons or tabs where its first line has those and no commas. Times are in the first field of
-    times where none has the name that is set by default.
+    Standard input is recognised by the lines that come first, a folder by its first file. An input that
+    begins with an object of OpenTelemetry's is of such, unless a format is named. By ``logs`` an input is a
+    log where its name or first lines are those of one, and a folder where its files are. Settings that have
+    no meaning with templates say that it is something else. Cells of a ``.csv`` are between semicolons or
+    tabs where its first line has those and no commas. What has no ending that says its format is a table or
+    lines of text, unless it is JSON. Times are in the first field of times where none has the name that is
+    set by default.
     """
-    if file is None or file == "-":
-        named = settings.format != "auto" or settings.text_field != Settings().text_field
-        return settings if file is None or named or not logs else _as_log(settings, file) or settings
-    _refuse_foreign(settings, file)
-    if os.path.isdir(file) and not is_journal(file) and settings.format == "auto" and logs:
+    if file is None:
+        return settings
+    if file == "-":
+        with tempfile.NamedTemporaryFile() as copy:
+            copy.write(b"\n".join(_awaited()))
+            copy.flush()
+            return _shown(settings, "what comes", copy.name, logs)
+    _refuse_missing(file)
+    if not os.path.isdir(file):
+        return _shown(settings, file, file, logs)
+    if is_journal(file) or not (paths := _files_of(file)):
+        return settings
+    if settings.format == "auto" and logs and all(map(_is_log, paths)):
         return _as_log(settings, file) or settings
+    alike = len({ending_of(path) for path in paths}) == 1
+    return _shown(settings, file, paths[0], logs=False) if alike else settings
+
+
+def _shown(settings: Settings, name: str, file: str, logs: bool) -> Settings:
+    """The settings, and what the first records of a file, or of a copy of what came, show."""
     if not os.path.isfile(file) or file.lower().endswith(".npy"):
         return settings
+    if not is_columnar(file):
+        _refuse_foreign(settings, name, file)
     if settings.format == "auto" and not is_columnar(file):
         settings = (
-            _as_otlp(settings, file)
-            or (logs and _as_log(settings, file))
-            or _as_cells(settings, file)
-            or _as_text(settings, file)
+            _as_otlp(settings, name, file)
+            or (logs and _is_log(file) and _as_log(settings, name))
+            or _as_cells(settings, name, file)
             or settings
         )
-    return settings if settings.of_log or settings.format == "otlp" else _named(settings, file)
+    return settings if settings.of_log or settings.format == "otlp" else _named(settings, name, file)
 
 
-def _refuse_foreign(settings: Settings, file: str) -> None:
-    """Raise ConfigError for what is not there, or no file of lines or rows; no output is made then."""
+def _refuse_missing(file: str) -> None:
+    """Raise ConfigError for what is not there, and for a state."""
     if os.path.isdir(file) and snapshots(Path(file)):
         raise ConfigError(f"{file} is a state of streamdp: streamdp stories {file} shows it", Exit.BAD_DATA)
     if not os.path.exists(file) and scheme_of(file) is None:
+        if glob.has_magic(file):
+            folder = os.path.dirname(file) or "."
+            raise ConfigError(f"cannot open {file}: name one file, or their folder, {folder}", Exit.NO_INPUT)
         folder, name = os.path.split(file)
         with contextlib.suppress(OSError):
             if near := nearest(name, os.listdir(folder or ".")):
                 raise ConfigError(f"cannot open {file}: there is no such file{near}", Exit.NO_INPUT)
-    if not os.path.isfile(file) or is_columnar(file):
-        return
+
+
+def _refuse_foreign(settings: Settings, name: str, file: str) -> None:
+    """Raise ConfigError for what is no file of lines or rows; no output is made then."""
     head = b"\n".join(_first(file))[:4096]
     what = foreign(head) or (spread(head) if format_of(settings, file) == "jsonl" else "")
     if what:
-        raise ConfigError(f"{file} is {what}", Exit.BAD_DATA)
+        raise ConfigError(f"{name} is {what}", Exit.BAD_DATA)
 
 
 def refuse_lacking(settings: Settings, file: str | None) -> None:
@@ -124,31 +160,36 @@ def refuse_lacking(settings: Settings, file: str | None) -> None:
         raise ConfigError(nothing_usable(refused, settings, reader.decoder.format, header), Exit.BAD_DATA)
 
 
-def _as_otlp(settings: Settings, file: str) -> Settings | None:
-    if not any("resourceLogs" in record for record in _records(file, "jsonl", 1)):
+def _as_otlp(settings: Settings, name: str, file: str) -> Settings | None:
+    if not any("resourceLogs" in record for record in _records(name, file, "jsonl", 1)):
         return None
-    say(f"{file} holds log records of OpenTelemetry (--format names another)")
+    say(f"{name} holds log records of OpenTelemetry (--format names another)")
     return msgspec.structs.replace(settings, format="otlp")
 
 
 def _is_log(file: str) -> bool:
+    """Whether the name of a file or its first lines are those of a log."""
     name = os.path.basename(file).lower().removesuffix(".gz").removesuffix(".zst")
-    if name.endswith(OTHERS):
-        return name.endswith(".csv") and _begins_as_log(file, table=True)
-    return bool(NAMES.fullmatch(name) or _begins_as_log(file))
+    if NAMES.fullmatch(name):
+        return True
+    if name.endswith(OTHERS) and not name.endswith(".csv"):
+        return False
+    log = LogLines(None, None)
+    log.learn(_first(file))
+    if name.endswith(".csv"):  # a table of which the columns are a log's
+        return log.has_columns
+    return log.recognised and not (log.talks and file.endswith(".txt"))
 
 
-def _holds_logs(folder: str) -> bool:
-    """Whether the first files of a folder are logs, and it has some."""
+def _files_of(folder: str) -> list[str]:
+    """The first files of a folder, by name."""
     with os.scandir(folder) as entries:
         paths = sorted(each.path for each in entries if each.is_file() and not each.name.startswith("."))
-    return bool(paths) and all(map(_is_log, paths[:PROBED]))
+    return paths[:PROBED]
 
 
-def _as_log(settings: Settings, file: str) -> Settings | None:
-    if not (_holds_logs(file) if os.path.isdir(file) else _is_log(file)):
-        return None
-    found, name = msgspec.structs.replace(settings, format="log"), "what comes" if file == "-" else file
+def _as_log(settings: Settings, name: str) -> Settings | None:
+    found = msgspec.structs.replace(settings, format="log")
     try:
         found.check()
     except ConfigError as error:
@@ -156,14 +197,6 @@ def _as_log(settings: Settings, file: str) -> Settings | None:
         return None
     say(f"{name} is read as a log, by templates (--format names another)")
     return found
-
-
-def _begins_as_log(file: str, *, table: bool = False) -> bool:
-    """Whether the first lines are those of a log; of a ``table``, whether its columns are."""
-    lines = _awaited() if file == "-" else _first(file)
-    log = LogLines(None, None)
-    log.learn(lines)
-    return log.has_columns if table else log.recognised and not (log.talks and file.endswith(".txt"))
 
 
 def _awaited() -> list[bytes]:
@@ -174,44 +207,50 @@ def _awaited() -> list[bytes]:
     return first_of_input()
 
 
-def _as_cells(settings: Settings, file: str) -> Settings | None:
-    """The settings for a ``.csv`` whose cells are not between commas; None for any other file."""
-    between = {"csv": "commas", "ssv": "semicolons", "tsv": "tabs"}
-    if format_of(settings, file) != "csv":
+def _as_cells(settings: Settings, name: str, file: str) -> Settings | None:
+    """The settings for cells that are not between commas, or of a file whose name says no format."""
+    ending = ending_of(file)
+    lines = [line for line in _first(file) if not is_preamble(line, ",")]
+    if ending not in ("csv", None) or not lines:
         return None
-    first = next((line for line in _first(file) if not is_preamble(line, ",")), b"")
-    likeliest = max(between, key=lambda name: first.count(DELIMITERS[name].encode()))
-    if b"|" in first and DELIMITERS[likeliest].encode() not in first:
-        raise ConfigError(
-            f"{file} has its cells between |: turn those into tabs, and say --format tsv", Exit.BAD_DATA
-        )
-    if likeliest == "csv":
+    counts = {found: lines[0].count(between.encode()) for found, between in DELIMITERS.items()}
+    likeliest = max(counts, key=lambda found: counts[found])
+    if ending is None:
+        if lines[0].lstrip().startswith((b"{", b"[")):
+            return None
+        if not (counts[likeliest] and _is_table(lines, DELIMITERS[likeliest])):
+            say(f"{name} is read as text, each line a record (--format names another)")
+            return msgspec.structs.replace(settings, format="text")
+    elif likeliest == "csv":
         return None
-    say(f"{file} has its cells between {between[likeliest]} (--format names another)")
+    say(f"{name} has its cells between {BETWEEN[likeliest]} (--format names another)")
     return msgspec.structs.replace(settings, format=likeliest)
 
 
-def _as_text(settings: Settings, file: str) -> Settings | None:
-    """The settings for lines of text whose file's name says nothing; None where they may be others."""
-    first = next(filter(None, map(bytes.strip, _first(file))), b"{")
-    if format_of(settings, file) != "jsonl" or file.lower().endswith(OBJECTS) or _CELLS.match(first):
-        return None
-    say(f"{file} is read as text, each line a record (--format names another)")
-    return msgspec.structs.replace(settings, format="text")
+def _is_table(lines: Sequence[bytes], delimiter: str) -> bool:
+    """Whether three lines or more are rows of as many cells each, and the first has short names for them."""
+    text = b"\n".join(lines).decode(errors="replace")
+    try:
+        rows = list(csv.reader(io.StringIO(text), delimiter=delimiter))[:-1]
+    except csv.Error:
+        return False
+    header = [name.strip() for name in rows[0]] if rows else []
+    named = len({*header}) == len(header) and all(0 < len(name) <= LONGEST_NAME for name in header)
+    return named and len(rows) > 1 and {*map(len, rows)} == {len(header)} and not is_record(header)
 
 
-def _named(settings: Settings, file: str) -> Settings:
+def _named(settings: Settings, shown: str, file: str) -> Settings:
     """The settings, with the fields of texts, times and ids where records have none of the default names."""
     written: Form = "parquet" if is_columnar(file) else LINES[format_of(settings, file)]
     if written == "text":
         return settings
     columns: dict[str, list[Any]] = {}
-    for record in _records(file, written, SAMPLE):
+    for record in _records(shown, file, written, SAMPLE):
         for name, value in record.items():
             columns.setdefault(name, []).extend(
                 [] if value is None or (isinstance(value, str) and value in EMPTY) else [value]
             )
-    roles = _Roles(settings, file, written, columns)
+    roles = _Roles(settings, shown, written, columns)
     if columns and written != "jsonl":
         likely = text_column(roles.columns)
         refuse_unknown(named_fields(settings), roles.header, likely and likely[0])
@@ -237,7 +276,7 @@ class _Roles:
         self._find_times()
         if self._is_default("id_field") and (identity := id_column(self._others())) is not None:
             self._take(f"ids from {identity!r}", id_field=identity)
-        if self.written in ("ssv", "tsv") and has_commas(self.columns):
+        if self.written in COLUMNS[1:] and has_commas(self.columns):
             self._take("numbers with decimal commas", decimal_comma=True)
         if self._reads:
             named = [name for name, value in self.found.items() if name.endswith("field") and value]
@@ -257,7 +296,7 @@ class _Roles:
     def _others(self, own: str = "") -> dict[str, list[Any]]:
         """Columns that are for nothing yet, and ``own``."""
         settings = self.settings
-        taken = {TRUTH, *settings.kept, *settings.fields, *settings.texts, *settings.numbers}
+        taken = {TRUTH, settings.truth_field, *settings.fields, *settings.texts, *settings.numbers}
         taken |= {settings.text_field, settings.time_field, settings.id_field, *self.found.values()} - {own}
         taken |= {name for name in self.header if is_time(name, numbers=False)}  # a record, not their names
         return {name: values for name, values in self.columns.items() if name not in taken}
@@ -312,8 +351,8 @@ class _Roles:
             self._take(f"times from {times}", **found)
 
 
-def _records(file: str, written: Form, most: int) -> Iterator[Mapping[str, Any]]:
-    """The first records of a file, each by its fields."""
+def _records(shown: str, file: str, written: Form, most: int) -> Iterator[Mapping[str, Any]]:
+    """The first records of a file, each by its fields; ``shown`` is its name in messages."""
     source: FileSource | ParquetSource
     try:
         if written == "parquet":
@@ -324,7 +363,7 @@ def _records(file: str, written: Form, most: int) -> Iterator[Mapping[str, Any]]
         return
     header = source.header if isinstance(source, FileSource) else None
     if isinstance(source, FileSource) and source.encoding is not None:
-        say(f"{file} is no UTF-8: it is read as {source.encoding}")
+        say(f"{shown} is no UTF-8: it is read as {source.encoding}")
     with contextlib.closing(source):
         for raw in source.read(most, 0.0):
             with contextlib.suppress(RefusedError, UnicodeDecodeError):

@@ -164,6 +164,9 @@ _CHECKS: dict[str, Callable[[Mapping[str, Any]], object]] = {
 }
 """What reads the stored state of our own sinks."""
 
+REMEMBERED = 100
+"""Refused records by which it is said what would help."""
+
 OUTPUTS = ("output", "rejects", "events", "finality", "store")
 """Names of what is written, in headers of snapshots."""
 
@@ -316,7 +319,7 @@ class Sinks:
             if reject.reason == GAP:
                 continue  # no record that was refused
             self.refused[reject.reason] += 1
-            if not self.first_refused:
+            if len(self.first_refused) < REMEMBERED:
                 self.first_refused.append(reject)
         if self.events is not None and answers.events:
             self.events.write(self._encoder.encode_lines(answers.events))

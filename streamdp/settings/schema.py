@@ -96,7 +96,7 @@ class Settings(Options, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """
 
     format: Annotated[
-        Literal["auto", "jsonl", "csv", "tsv", "ssv", "text", "log", "otlp"],
+        Literal["auto", "jsonl", "csv", "tsv", "ssv", "psv", "text", "log", "otlp"],
         _input(
             "input format",
             when={"of_tables": "categories are fields of JSON or columns of a table: {of.format} has none"},

@@ -6,8 +6,8 @@ import re
 from typing import NamedTuple
 
 _REST_OF_FIELD = {
-    delimiter: re.compile(rb'(?:[^"]++|"")*+"[^%b]*+%b?' % (delimiter, delimiter))
-    for delimiter in (b",", b"\t", b";")
+    delimiter: re.compile(rb'(?:[^"]++|"")*+"[^%b]*+%b?' % (re.escape(delimiter), re.escape(delimiter)))
+    for delimiter in (b",", b"\t", b";", b"|")
 }
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable
 from typing import Any, Literal
 
@@ -16,7 +16,7 @@ from streamdp_connectors.files.lines import Block, Lines, Rows, leaves_quote_ope
 from streamdp_connectors.inputs import WORK, Input, Known
 from streamdp_connectors.protocol import SourceError
 
-Written = Literal["jsonl", "csv", "tsv", "ssv", "text"]
+Written = Literal["jsonl", "csv", "tsv", "ssv", "psv", "text"]
 """How the records of a file are written: by lines, or by rows of cells."""
 
 _log = logging.getLogger(__name__)
@@ -381,14 +381,26 @@ class FileSource:
             raise SourceError(
                 f"{self.path} has no readable header of columns: {why}", Exit.BAD_DATA
             ) from None
-        named = [name for name in names if name]
-        repeated = sorted({name for name in named if named.count(name) > 1})
-        if repeated or not named:
-            what = f"repeats {', '.join(map(repr, repeated))}" if repeated else "names no column"
-            raise SourceError(f"the CSV header of {self.path} {what}", Exit.BAD_DATA)
+        if not any(names):
+            raise SourceError(f"the CSV header of {self.path} names no column", Exit.BAD_DATA)
+        names = _all_different(names)
         if self.header is not None and names != self.header:
             raise SourceError(f"the new file {self.path} has another CSV header", Exit.BAD_DATA)
         self.header, self._header_due, self._body = names, False, self._done
+
+
+def _all_different(names: list[str]) -> list[str]:
+    """The names of columns; what stands there again has a number, as pandas writes it: text, text.1."""
+    taken, found, again = {*names}, list[str](), Counter[str]()
+    for name in names:
+        own = name
+        while name and again[name] and own in taken:
+            own = f"{name}.{again[name]}"
+            again[name] += 1
+        again[name] += not again[name]
+        taken.add(own)
+        found.append(own)
+    return found
 
 
 def is_preamble(line: bytes, delimiter: str) -> bool:
