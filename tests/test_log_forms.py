@@ -462,6 +462,99 @@ READ = {
         ("2026-05-04T12:00:01.123", "info", None, "Everything is ready. Begin running and processing data."),
         ("2026-05-04T12:00:02.004", "error", None, "Exporting failed. Dropping data."),
         ("2026-05-04T12:00:03.004", "warn", None, "Exporting failed. Will retry.")],
+    "zerolog": [
+        ("2026-05-04T23:58:00", "INFO", None, "starting server addr=:8080"),
+        ("2026-05-04T23:58:00", "WARN", None, "only 3 left article=B-77"),
+        ("2026-05-04T23:59:00", "ERROR", None, 'payment refused error="card expired" id=9')],
+    "winston-simple": [
+        (None, "info", None, 'cart 4711 opened {"service":"shop"}'),
+        (None, "warn", None, 'only 3 left {"service":"shop"}'),
+        (None, "error", None, 'payment 9 refused {"service":"shop"}'),
+        (None, "debug", None, 'query took 17 ms {"service":"shop"}')],
+    "odoo": [
+        ("2026-05-04T12:00:01.123", "INFO", "odoo.modules.loading", "loading 7 modules..."),
+        ("2026-05-04T12:00:02.004", "WARNING", "odoo.addons.base", "Missing field 7"),
+        ("2026-05-04T12:00:03.004", "ERROR", "odoo.http", "Exception during request")],
+    "samba": [
+        ("2026-05-04T12:00:01.123", None, "main", "smbd version 4.17.12 started."),
+        ("2026-05-04T12:00:02.004", None, "make_connection", "10.0.0.7 connected to share 7")],
+    "unbound": [
+        ("2026-05-04T12:00:01", "info", "unbound", "start of service (unbound 1.17.1)."),
+        ("2026-05-04T12:00:02", "notice", "unbound", "init module 0: validator"),
+        ("2026-05-04T12:00:03", "error", "unbound", "SERVFAIL <x.example. A IN>: all 7 servers failed")],
+    "zabbix": [
+        ("2026-05-04T12:00:01.123", None, None, "server #1 started [main process]"),
+        ("2026-05-04T12:00:02.004", None, None, "cannot connect to host 7"),
+        ("2026-05-04T12:00:03.004", None, None, "housekeeper deleted 77 records")],
+    "icinga2": [
+        ("2026-05-04T12:00:01", "information", "Checkable", "Checking for 7 configured notifications"),
+        ("2026-05-04T12:00:02", "warning", "ApiListener", "No data received on API connection 7"),
+        ("2026-05-04T12:00:03", "critical", "cli", "Found 7 errors")],
+    "splunkd": [
+        ("2026-05-04T12:00:01.123", "INFO", "TcpOutputProc", "Connected to idx=10.0.0.7:9997"),
+        ("2026-05-04T12:00:02.004", "WARN", "DateParserVerbose", "Failed to parse timestamp 7"),
+        ("2026-05-04T12:00:03.004", "ERROR", "ExecProcessor", 'message from "/opt/x.py" it broke')],
+    "couchdb": [
+        ("2026-05-04T12:00:01.123", "info", None, "couchdb@localhost <0.77.0> -------- it has started"),
+        ("2026-05-04T12:00:02.004", "notice", None, "couchdb@localhost <0.78.0> 5f0e1d2c7a cart 77 was read"),
+        ("2026-05-04T12:00:03.004", "error", None, "couchdb@localhost <0.79.0> -------- it broke 7 times")],
+    "filebeat": [
+        ("2026-05-04T12:00:01.123", "INFO", "publisher", "Beat name: web1"),
+        ("2026-05-04T12:00:02.004", "WARN", "cfgwarn", "BETA: something of 7"),
+        ("2026-05-04T12:00:03.004", "ERROR", None, "Exiting: error loading config 7")],
+    "karaf": [
+        ("2026-05-04T12:00:01.123", "INFO", "FeaturesServiceImpl", "Adding features: 7"),
+        ("2026-05-04T12:00:02.004", "WARN", "BundleX", "bundle 7 is slow")],
+    "cbs": [
+        ("2026-05-04T12:00:01", "Info", "CBS", "Loaded Servicing Stack v10.0.7"),
+        ("2026-05-04T12:00:02", "Error", "CSI", "00000007 (F) it broke"),
+        ("2026-05-04T12:00:03", "Warning", "DISM", "provider 7 is late")],
+    "unreal": [
+        ("2026-05-04T12:00:01.123", None, "LogInit", "Display: Running engine for game 7"),
+        ("2026-05-04T12:00:02.004", None, "LogNet", "Warning: connection 7 lost"),
+        ("2026-05-04T12:00:03.004", None, "LogWorld", "Bringing World 7 up for play")],
+    "chromium": [
+        ("2026-05-04T12:00:01.123", "ERROR", "gpu_init.cc", "Passthrough is not supported, GL is 7"),
+        ("2026-05-04T12:00:02.004", "WARNING", "x_utils.cc", "no display of 7"),
+        ("2026-05-04T12:00:03.004", "INFO", "CONSOLE", '"hello 7", source: https://shop.example/a.js (7)')],
+    "freeswitch": [
+        ("2026-05-04T12:00:01.123", "NOTICE", "switch_channel.c", "New Channel 77@shop.example"),
+        ("2026-05-04T12:00:02.004", "WARNING", "sofia_reg.c", "SIP auth failure (REGISTER) from ip 10.0.0.7"),
+        ("2026-05-04T12:00:03.004", "ERROR", "mod_x.c", "it broke 7 times")],
+    "morgan-dev": [
+        (None, None, None, "GET@/article/77#OK"),
+        (None, None, None, "POST@/cart#InternalServerError"),
+        (None, None, None, "GET@/stock#NotModified"),
+        (None, None, None, "GET@/article/78#OK")],
+    "dotnet-in-compose": [
+        (None, "info", "Shop.Cart", "cart 4711 opened"),
+        ("2026-05-04T12:00:02.004", "LOG", "db-1", "checkpoint starting: time"),
+        ("2026-05-04T12:00:02.004", "ERROR", "Shop.Pay", "payment 9 refused"),
+        ("2026-05-04T12:00:02.004", "ERROR", "Shop.Pay", "Shop.CardException@Shop.Pay.Charge: card expired"),
+        ("2026-05-04T12:00:03.004", "LOG", "db-1", "checkpoint complete"),
+        ("2026-05-04T12:00:03.004", "info", "Shop.Cart", "cart 4712 opened")],
+    "mosquitto": [
+        ("2026-05-04T12:00:01", None, None, "mosquitto version 2.0.18 starting"),
+        ("2026-05-04T12:00:02", None, None, "New connection from 10.0.0.7:40112 on port 1883."),
+        ("2026-05-04T12:00:03", None, None, "Client sensor-7 closed its connection.")],
+    "intellij": [
+        ("2026-05-04T12:00:01.123", "INFO", "c.i.i.StartupUtil", "IDE 7 started"),
+        ("2026-05-04T12:00:02.004", "WARN", "c.i.u.x.Y", "slow operation of 7 ms")],
+    "bind": [
+        ("2026-05-04T12:00:01.123", None, None, "client @0x7f1b2c3d 10.0.0.7: query: shop.example IN A"),
+        ("2026-05-04T12:00:02.004", "info", "general", "zone shop.example/IN: loaded serial 77"),
+        ("2026-05-04T12:00:03.004", "error", "lame-servers", "connection refused: 10.0.0.7#53")],
+    "suricata-fast": [
+        ("2026-05-04T12:00:01.123", None, None, "[1:2001219:20] ET SCAN SSH [**] 10.0.0.7:40112"),
+        ("2026-05-04T12:00:02.004", None, None, "[1:2001220:20] ET POLICY curl [**] 10.0.0.8:40113")],
+    "logstash": [
+        ("2026-05-04T12:00:01.123", "INFO", "logstash.runner", 'Starting {"version"=>"8.11.1"}'),
+        ("2026-05-04T12:00:02.004", "WARN", "logstash.outputs.elasticsearch", "resurrected 7"),
+        ("2026-05-04T12:00:03.004", "ERROR", "logstash.agent", "Failed to execute action 7")],
+    "nagios": [
+        ("2026-05-04T12:00:01", None, None, "SERVICE ALERT: web1;HTTP;CRITICAL;SOFT;1;10.0.0.7 refused"),
+        ("2026-05-04T12:00:02", None, None, "HOST NOTIFICATION: anna;web1;DOWN;PING CRITICAL"),
+        ("2026-05-04T12:00:03", None, None, "Auto-save of retention data completed successfully.")],
 }  # fmt: skip
 
 

@@ -36,6 +36,7 @@ from streamdp.decode.log_times import (
     EPOCH,
     KNOWN,
     LEVEL,
+    LOW,
     PARTS,
     Written,
     Years,
@@ -106,7 +107,7 @@ LONGEST = 1 << 20
 _LEVELED = Written(
     "their levels",
     re.compile(
-        rf"(?=\[?(?:{LEVEL})\]?(?:[\s|]|:\s|:[\w.]+:)|(?:{LEVEL}|ERRO|DEBU|FATA)\[\d+\]\s"
+        rf"(?=\[?(?:{LEVEL})\]?(?:[\s|]|:\s|:[\w.]+:)|(?:{LEVEL})\[\d+\]\s|(?:{LOW}): "
         rf"|\[[^\]]*\]\s+(?:{LEVEL})\s|##\[|(?:trce|dbug|info|warn|fail|crit): [A-Z][\w.`]+\[\d+\]"
         r"|[VDIWEF]/[^\s:(]+\s*\(\s*\d+\): |(?:npm|\d+) (?:silly|verbose|info|http|warn|WARN|error|ERR!) )"
     ),
@@ -236,6 +237,8 @@ class LogLines:
         ways = [self._way(bare), *self._behind(bare), (_LEVELED, leveled), (_BOOTED, booted)]
         way, found_in = max(ways, key=lambda each: len(each[1]) >= MOSTLY * len(bare))
         if way is None or not found_in:
+            self.requests = 2 * sum(REQUEST.match(text) is not None for text in bare) > len(bare)
+            self.recognised = self.recognised or self.requests
             return "no times are found at the beginning of its lines: each is a message"
         self.written = way
         self._readers.clear()
@@ -468,7 +471,8 @@ class LogLines:
         if said is not None:
             return self._followed(at, text, self._line(said))
         if self.written is None:
-            return self._followed(at, text, (text, None, None))
+            said = Said(requested(text) or text, None)
+            return self._followed(at, text, self._line(said))
         said = self._headed(text, self.written, arrival, self._zone)
         above, at.above = at.above, ""
         if said is not None:

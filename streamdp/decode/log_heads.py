@@ -10,15 +10,15 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from streamdp.decode.log_times import LEVEL, PARTS, Written
+from streamdp.decode.log_times import LEVEL, LOW, PARTS, Written
 from streamdp.decode.log_traces import BEGINS
 
 _BRACKETS = r"\[(?!client\b)[^\[\]]*+(?:\[[^\]]*+\][^\[\]]*+)*+\]"
 _ONE_WORD = r"\[(?:[^\sa-z\[\]]|\[[^\sa-z\]]*+\])*+\]\s"
 _NAME = r"[A-Za-z_][\w.$/@*#-]*+(?:::[\w.$/@*#-]++)*+"
 _HEAD = rf"""(?x:[\])>]?[\s:,|-]*+
-    (?:(?:[^\sa-z]++\s++|(?!{_ONE_WORD}){_BRACKETS}\s++){{0,8}}?
-       [\[<]?(?P<level>{LEVEL}|(?i:info|error|warn(?:ing)?|notice|debug)(?=[\]\s])|(?:error|debug)(?=:)
+    (?:(?!(?:SERVICE|HOST)\s)(?:[^\sa-z]++\s++|(?!{_ONE_WORD}){_BRACKETS}\s++){{0,8}}?
+       [\[<]?(?P<level>{LEVEL}|(?i:info|error|warn(?:ing)?|notice|debug)(?=[\]\s])|(?:{LOW})(?=:)
        |[VDIWEF](?=[ /]))[\]>]?(?=[\s:,|-])[\s:,|-]*+)?
     (?P<named>(?P<component>[A-Za-z_][\w$-]*+(?:\.[\w$-]++)++)\s++(?=\[))?
     (?:\[(?P<component>[A-Za-z_][\w.:-]*+)\]:\s++(?P<own>)|{_BRACKETS}(?P<dash>\s++-\s++)?[\s:]*+)?
@@ -63,7 +63,7 @@ FORMS: tuple[str, ...] = (
     r"(?P<level>LOG|DETAIL|HINT|STATEMENT|CONTEXT|QUERY|LOCATION|ERROR|FATAL|PANIC|WARNING|NOTICE|INFO|DEBUG\d?):\s+",
     r"\s+\[(?P<level>[a-z]+)\]\s+\d+#\d+:\s+(?:\*\d+\s+)?",  # nginx
     r"\]\s+\[(?P<component>[\w-]*+):(?P<level>[a-z]+\d?)\]\s+\[pid[^\]]*+\]\s+",  # Apache 2.4
-    rf"\]?\s*\[(?P<level>{LEVEL})\s*\]\s*\[(?P<component>[^\]\s]+)\s*\]\s+"  # Elasticsearch
+    rf"\]?\s*\[(?P<level>{LEVEL})\s*\]\s*\[(?P<component>[^\]\s]+)\s*\](?:\[[^\]]*+\])*+\s+"  # Elasticsearch
     r"(?:\[[\w.-]+\]\s*)?",
     r"\s+\[(?P<level>[a-z]+)\]\s+<\d+\.\d+\.\d+>(?:@(?P<component>\w+):\S+)?\s+",  # RabbitMQ, lager
     r"\]?(?:\s+\[[\w. ]*+\])?\s+\[(?P<level>[A-Z]+)\](?:\s+\[[\w-]*+\])?"
@@ -75,7 +75,7 @@ FORMS: tuple[str, ...] = (
     r"(?P<level>[VDIWEF])/(?P<component>[^\s:(]++)\s*+\(\s*+\d+\):\s+",
     r"\s+(?P<component>[\w-]+)\[[0-9a-f]+\]\s+[a-z]{3}\s+\[(?P<level>[a-z]+)\]\s+",  # Fly.io
     r"\s+(?P<component>[\w/-]+)(?:\([^()]*+\))?(?:<[^<>]*+>)*+:"
-    r"\s+(?P<level>Debug|Info|Warning|Error|Fatal|Panic):\s+",  # Dovecot
+    rf"\s+(?P<level>Debug|Info|Warning|Error|Fatal|Panic|{LOW}):\s+",  # Dovecot, BIND
     r"(?:\s+[\w.-]+\s*)?:\s+(?=%[A-Z][\w-]*?-(?P<level>[0-7])-)",  # Cisco
     r"(?:(?P<component>npm)|\d+)\s+"  # npm
     r"(?P<level>silly|verbose|info|timing|http|notice|warn|WARN|error|ERR!)\s+",
@@ -85,6 +85,7 @@ FORMS: tuple[str, ...] = (
     r"\s+(?P<level>[IWEFD]\d?)\s+(?P<component>[A-Z]{2,}|-)\s+\[[^\]]*+\]\s+",  # MongoDB before objects
     r"\s+0x[0-9a-f]+\s+(?P<level>[A-Z][a-z]+)\s+0x[0-9a-f]+\s+\d+\s+\d+\s+"  # Apple
     r"(?P<component>[^\s:]++):\s+",
+    rf"\]?\s+(?P<component>[\w.-]+)\[\d+:\d+\]\s+(?P<level>{LOW}):\s+",  # Unbound
     r"\s+(?:(?P<level>Df|Db|[IEF])\s+)?(?P<component>[\w.-]+)\[\d+:[0-9a-f]+\]\s+",  # Apple, compact
     rf"\t[0-9a-f-]{{36}}\t(?:(?P<level>{LEVEL})\t)?",  # AWS Lambda
     r"\]\[\d+\]\[(?P<level>[a-z]+)\]\[(?P<component>[\w-]+)\]\s+(?:\[\S+\]\s+)?",  # Envoy
@@ -97,7 +98,7 @@ FORMS: tuple[str, ...] = (
     rf"\]?\s+\{{(?P<component>[^{{}}:]+):\d+\}}\s+(?P<level>{LEVEL})\s+-\s+",  # Airflow
     rf":\s+(?P<level>{LEVEL})/(?P<component>[\w-]+)\]\s+",  # Celery
     rf"\s+\[(?P<component>{_PACKAGED})\]\s+(?P<level>{LEVEL}):\s+",  # Scrapy
-    r"\t(?P<level>[A-Za-z]+)\t(?:[^\t]+\t(?=(?:\w+\.){2,}\w+\t))?(?:(?P<component>[\w.-]+)\t)?"
+    r"\t(?P<level>[A-Za-z]+)\t(?:[^\t]+\t(?=(?:\w+\.){2,}\w+\t))?(?:\[?(?P<component>[\w.-]+)\]?\t)?"
     r"(?:[\w./@-]+\.go:\d+\t)?",  # zap on a terminal
     r"\s+\d+\s+\[(?P<level>Note|Warning|Error|ERROR|System)\]\s+"  # MySQL
     r"(?:\[MY-\d+\]\s+\[(?P<component>\w+)\]\s+)?",
@@ -106,7 +107,15 @@ FORMS: tuple[str, ...] = (
     r"\s+(?P<component>[\w-]+\[[a-z][\w.]*\]):\s+",  # Heroku
     r"\s*+##\[(?P<level>error|warning|notice|debug)\]",  # GitHub's actions
     rf"(?P<level>{LEVEL}):(?:(?P<component>[\w.]+):|\s+)",  # Python without a format, uvicorn
-    r"(?P<level>INFO|WARN|ERRO|DEBU|FATA)\[\d+\]\s+",  # logrus on a terminal
+    rf"(?P<level>{LEVEL})\[\d+\]\s+",  # logrus on a terminal
+    rf"(?P<level>{LOW}):\s+",  # winston
+    rf"\s+\d+\s+(?P<level>{LEVEL})\s+\S+\s+(?P<component>{_PACKAGED}):\s+",  # Odoo
+    r",\s+\d+(?:,[^\]]*+)?\]\s+\S+\.c:\d+\((?P<component>\w+)\)(?:\s+|\Z)",  # Samba
+    r"\]?\s+(?P<level>information|notice|warning|critical|debug)/(?P<component>\w+):\s+",  # Icinga
+    rf"\s+\|\s+(?P<level>{LEVEL})\s*\|[^|]++\|\s+(?P<component>[\w.]+)\s*\|\s+\d+ - [^|]++\|\s+",  # Karaf
+    r",\s+(?P<level>Info|Error|Warning|Perf)\s{2,}(?P<component>\w+)\s{2,}",  # Windows' servicing
+    rf"\s+\[(?P<level>{LEVEL})\]\s+(?P<component>[\w./-]+\.(?:{_CODE})):\d+\s+",  # FreeSWITCH
+    rf":(?P<level>{LEVEL}):(?P<component>[^()\]]++)\(\d+\)\]\s+",  # Chromium
 )
 """How heads look behind the time, the first that fits a line before others. Each needs a sign of its own, so
 it can be tried on any line."""
@@ -114,10 +123,11 @@ it can be tried on any line."""
 COLUMNS = tuple(
     re.compile(form, re.ASCII)
     for form in (
-        rf"\s+(?!(?:{LEVEL})\b)[\w.-]+\s+(?P<component>[\w./-]+)(?:\[\d+\])?:\s+",
+        rf"\s+(?!(?:{LEVEL})\b)[\w.-]+\s+(?P<component>[\w./-]+(?:\s[\w./-]+(?=\[\d))?)(?:\[\d+\])?:\s+",
         rf"\]?\s+(?:{_THREAD})?(?!(?:{LEVEL})\b)"
         r"(?P<component>(?=[\w.$/-]*[A-Za-z])[\w.$/-]++)(?: \*?\d+)?\s+-\s+",
-        rf"[\s-]+(?P<level>{LEVEL})[\s-]+(?!(?:{LEVEL})\b)(?P<component>[A-Za-z_][\w.$]*+)\s+-\s+",
+        rf"[\s-]+(?:{_THREAD})?(?P<level>{LEVEL})[\s-]+(?!(?:{LEVEL})\b)"
+        rf"#?(?P<component>[A-Za-z_][\w.$]*+)\s+(?:{_THREAD})?-\s+",
     )
 )
 """What may be no head, unless nearly all lines of a log have it: host and program, a logger before a dash."""

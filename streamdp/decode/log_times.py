@@ -23,9 +23,10 @@ LEAPS = 9
 
 LEVEL = (
     r"TRACE|DEBUG\d?|INFO|NOTICE|WARN(?:ING)?|ERROR|SEVERE|CRIT(?:ICAL)?|ALERT|EMERG|FATAL|VERBOSE|PANIC"
-    r"|SUCCESS|CONFIG|FINE(?:R|ST)?|VRB|DBG|INF|WRN|ERR|FTL"
+    r"|SUCCESS|CONFIG|FINE(?:R|ST)?|VRB|DBG|INF|WRN|ERR|FTL|ERRO|DEBU|FATA"
 )
-_EARLY = rf"\[?\s*(?P<early>{LEVEL})\s*[\]:|]?"
+LOW = "info|warn(?:ing)?|notice|error|debug|critical|verbose|trace"
+_EARLY = rf"\[?\s*(?P<early>{LEVEL}|(?<=\[)(?:{LOW})(?=\]))\s*[\]:|]?"
 """A level before the time."""
 
 _MONTH = r"(?P<b>Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)"
@@ -89,10 +90,12 @@ def _written(name: str, pattern: str, lead: str = r"[\[<(]?", *, syslog: bool = 
 
 
 EPOCH = _written(
-    "seconds since 1970", r"(?P<s>\d{10}(?:\.\d+)?|\d{13}|\d{16})(?=[\s\]]|\Z)", rf"(?:{_EARLY} |\S+ )?[\[(]?"
+    "seconds since 1970",
+    r"(?P<s>\d{10}(?:\.\d+)?|\d{13}|\d{16})(?=[\s\]:]|\Z)",
+    rf"(?:{_EARLY} |\S+ )?[\[(]?",
 )
 _HALF_DAY = r"(?:\s?(?P<p>[AaPp]\.?[Mm]\b\.?))?"
-_THEN = rf",?\s(?P<H>\d?\d):(?P<M>\d\d)(?::(?P<S>\d\d))?{_PARTS}{_HALF_DAY}{_ZONE}"
+_THEN = rf"(?:,?\s|-)(?P<H>\d?\d):(?P<M>\d\d)(?::(?P<S>\d\d))?{_PARTS}{_HALF_DAY}{_ZONE}"
 _YEAR_LAST = rf"(?:(?P<Y>\d{{4}})|(?P<y>\d\d)){_THEN}"
 _DAY, _MONTH_NUMBER = r"(?P<d>0?[1-9]|[12]\d|3[01])", r"(?P<m>0?[1-9]|1[0-2])"
 KNOWN = (
@@ -141,6 +144,17 @@ KNOWN = (
     _written(
         "yyyymmdd-h:m:s:ms",
         r"(?P<Y>\d{4})(?P<m>\d\d)(?P<d>\d\d)-(?P<H>\d{1,2}):(?P<M>\d{1,2}):(?P<S>\d{1,2}):(?P<ms>\d{1,3})",
+    ),
+    _written(
+        "yyyymmdd hhmmss",
+        r"(?P<Y>\d{4})\.?(?P<m>\d\d)\.?(?P<d>\d\d)[:T _-]?(?P<H>\d\d)[:.]?(?P<M>\d\d)[:.]?(?P<S>\d\d)"
+        rf"{_PARTS}{_ZONE}(?=[\s\]])",
+        r"(?:\s*\d+:)?[\[(]?",
+    ),
+    _written(
+        "mmdd/hhmmss",
+        rf"(?P<m>\d\d)(?P<d>\d\d)/(?P<H>\d\d)(?P<M>\d\d)(?P<S>\d\d){_PARTS}(?=:[A-Z])",
+        r"\[(?:\d+:)*",
     ),
     _written(
         "time of day",
