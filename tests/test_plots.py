@@ -15,22 +15,18 @@ import pytest
 from commands import environment, fail, newest_lines, succeed
 from matplotlib.figure import Figure
 
-from streamdp.cli.plot import Place, check_pictures
+from streamdp.cli.plot import check_picture
 from streamdp.engine import Engine
 from streamdp.errors import ConfigError, Exit
-from streamdp.offline.fit import fit
-from streamdp.offline.plan import Plan
 from streamdp.plots import (
     Answered,
     Clock,
     names_of,
-    of_fit,
     prominent,
     read_answers,
     stack,
     streamgraph,
 )
-from streamdp.plots.pages import OF_FIT, OF_STREAM
 from streamdp.plots.stream import smoothed
 from streamdp.plots.style import filled, look, plain, style, styles_of
 from streamdp.records import Record
@@ -223,18 +219,6 @@ def test_texts_are_shown_as_they_are() -> None:
         streamgraph(data, names, axes()).figure.draw_without_rendering()
 
 
-def test_pictures_of_a_fit() -> None:
-    settings, plan = Settings(concentration=1.0), Plan("gibbs", rounds=20, seconds=None, chains=2)
-    found = fit(stream(60), settings, plan)
-    figures = dict(of_fit(found))
-    assert sorted(figures) == sorted(OF_FIT)
-    names = [text.get_text() for text in figures["similarity"].axes[0].get_yticklabels()]
-    assert names[0].split()[0] in {word for word, _ in found.clusters()[0].words or []}
-    joint = figures["trace"].axes[0].lines
-    assert [each.get_ydata().tolist() for each in joint] == [trace.log_joint for trace in found.traces]
-    assert all(figure.axes[0].get_title("left") for figure in figures.values())
-
-
 def test_refusals(folder: Path) -> None:
     (folder / "empty").write_text("")
     (folder / "prose").write_text("no JSON\n")
@@ -270,10 +254,10 @@ def test_no_file_is_replaced_unasked(folder: Path) -> None:
 def test_what_is_missing_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(ConfigError, match=r"pip install '\.\[plot\]'") as error:
-        check_pictures(Place.of("--output", str(tmp_path / "p")), OF_STREAM)
+        check_picture(tmp_path / "p", None, (), overwrite=False)
     assert error.value.exit_code == Exit.UNAVAILABLE
 
 
 def test_matplotlib_is_not_imported_before_it_is_needed() -> None:
-    code = "import sys, streamdp.plots, streamdp.offline.fit; sys.exit('matplotlib' in sys.modules)"
+    code = "import sys, streamdp.plots, streamdp.cli.plot; sys.exit('matplotlib' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], env=environment(), timeout=180).returncode == 0

@@ -15,7 +15,6 @@ from streamdp_connectors.protocol import SinkClosed
 from streamdp.answers.listing import counted
 from streamdp.cli.display import Display, Progress, summarise_chains
 from streamdp.cli.options import FitOptions
-from streamdp.cli.plot import Place, check_pictures, save
 from streamdp.errors import ConfigError, Exit, foreseen
 from streamdp.kernels.compilation import working_time
 from streamdp.offline.fit import Fit
@@ -24,7 +23,6 @@ from streamdp.offline.plan import check
 from streamdp.offline.problem import Collection, NothingLeftError, Solution, problems_of
 from streamdp.offline.refine import need_all_records, refine_task, task_of
 from streamdp.offline.solve import solve_likelier
-from streamdp.plots.pages import OF_FIT, of_fit
 from streamdp.records import Answers, Lines, Record, Reject
 from streamdp.reports.source import is_state, open_state
 from streamdp.run.hints import hint
@@ -86,7 +84,7 @@ OF_STATE = ("budget", "chains", "hyper", "state", "overwrite", "group_read")
 
 
 def run_fit(settings: Settings, written: Set[str], file: str, search: FitOptions, results: Results) -> None:
-    """Read a file, cluster it, write the answers, a snapshot and pictures; or refine a state.
+    """Read a file, cluster it, write the answers and a snapshot; or refine a state.
 
     ``written`` names the settings that the user has written.
     """
@@ -95,9 +93,6 @@ def run_fit(settings: Settings, written: Set[str], file: str, search: FitOptions
         return
     plan = search.plan
     check(plan)
-    if search.plot is not None:
-        pictures = Place.of("--plot", search.plot, overwrite=results.overwrite, given=(file,))
-        check_pictures(pictures, OF_FIT)
     input, outputs = Input(file=file), Outputs(**msgspec.structs.asdict(results))
     refuse_double_use(input, outputs)
     collection = read_all(settings, input)
@@ -116,8 +111,6 @@ def run_fit(settings: Settings, written: Set[str], file: str, search: FitOptions
     if folder is not None:
         save_engine(folder, found.to_engine(), "fit")
         folder.close()
-    if search.plot is not None:
-        save(pictures, of_fit(found))
     report(found.solution, found.solution.chain.clusters, found.log_joint, working_time() - began)
 
 

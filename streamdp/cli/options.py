@@ -70,9 +70,6 @@ class FitOptions(msgspec.Struct, frozen=True, kw_only=True):
     distances: Annotated[
         str | None, _search("D.npy: row i holds the distances of record i from earlier ones")
     ] = None
-    plot: Annotated[
-        str | None, _about("draw PREFIX-trace.png and PREFIX-similarity.png", metavar="PREFIX")
-    ] = None
 
     @property
     def plan(self) -> Plan:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from streamdp.answers.listing import about
 from streamdp.plots.data import Answered, Floats, Ints
-from streamdp.plots.style import Clock, Style, axes_or_new, head, name_of, styles_of
+from streamdp.plots.style import Clock, Style, axes_or_new, name_of, styles_of
+from streamdp.records import ClusterSummary
 
 LATELY = 1000
 """Records that are called recent."""
@@ -20,6 +22,11 @@ GROWING = 4
 
 BINS = 120
 """Over a stream, where there are records enough."""
+
+
+def names_of(clusters: Iterable[ClusterSummary]) -> dict[int, str]:
+    """What clusters are about by their top words."""
+    return {c.cluster: about(c, 4) for c in clusters if c.words}
 
 
 def prominent(answered: Answered, most: int = 12) -> list[int]:
@@ -124,7 +131,8 @@ def streamgraph(
     _scale(axes, heights, data.clock.width(data.edges))
     totals = data.counts.sum(axis=1)
     counted = f"{totals.sum():,} records in {data.found:,} clusters"
-    head(axes, title or f"{counted}; in colour those that are largest or grow fastest")
+    axes.set_title(title or f"{counted}; in colour those that are largest or grow fastest", loc="left")
+    axes.spines[["top", "right"]].set_visible(False)
     entries = [f"{name_of(c, names, 22)} ({n:,})" for c, n in zip(data.clusters, totals, strict=False)]
     entries.insert(0, f"{data.found - len(data.clusters):,} others ({totals[-1]:,})")
     handles = list(zip(bands, entries, strict=True))[::-1]

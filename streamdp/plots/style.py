@@ -95,7 +95,6 @@ REST = "#D9D9D9"
 """Of all that has no colour of its own."""
 
 HATCHES = (None, "//", "..", "xx")
-DASHES = ("-", "--", ":", "-.")
 
 SIZE, DPI = (12.0, 7.0), 100
 """Of a picture: 1200 x 700 pixels."""
@@ -117,17 +116,15 @@ FONTS = (
 
 
 class Style(NamedTuple):
-    """How one cluster or chain is distinguished from the others, without its colour too."""
+    """How one cluster is distinguished from the others, without its colour too."""
 
     colour: str = REST
     hatch: str | None = None
-    dash: str = "-"
 
 
 def style(number: int) -> Style:
     """The style of that number; those below 28 differ."""
-    again = number // len(COLOURS) % len(HATCHES)
-    return Style(COLOURS[number % len(COLOURS)], HATCHES[again], DASHES[again])
+    return Style(COLOURS[number % len(COLOURS)], HATCHES[number // len(COLOURS) % len(HATCHES)])
 
 
 def styles_of(clusters: Iterable[int]) -> dict[int, Style]:
@@ -188,18 +185,3 @@ def axes_or_new(axes: Any) -> Any:
     from matplotlib import pyplot
 
     return pyplot.subplots(figsize=SIZE, dpi=DPI, layout="constrained")[1]
-
-
-def head(axes: Any, title: str, *, legend: bool = False) -> None:
-    """Title and legend above the axes, where they cover no data."""
-    axes.set_title(title, loc="left")
-    axes.spines[["top", "right"]].set_visible(False)
-    if legend:
-        axes.legend(
-            loc="lower right",
-            bbox_to_anchor=(1.0, 1.0),
-            ncols=4,
-            borderaxespad=0.2,
-            markerscale=1.2,
-            frameon=False,
-        )
