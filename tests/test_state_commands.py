@@ -16,15 +16,9 @@ from commands import call, fail, parsed, succeed, write_headlines
 from streamdp._version import __version__
 from streamdp.engine import Engine
 from streamdp.settings.load import stored_settings
-from streamdp.state import stamp
 from streamdp.state.snapshot import (
-    Header,
     StateFolder,
-    keep_of_another_release,
     newest,
-    pack,
-    read,
-    snapshots,
 )
 from streamdp.state.stamp import FORMAT
 
@@ -37,15 +31,6 @@ def state(tmp_path: Path) -> Path:
     write_headlines(tmp_path / "in.jsonl", 200)
     succeed(tmp_path, *RUN, "--retain", "100", "--second-look", "0")
     return tmp_path
-
-
-def of_another_release(folder: Path, monkeypatch: pytest.MonkeyPatch, release: str) -> Path:
-    """Have the newest snapshot of a folder written by another release."""
-    path = snapshots(folder)[0]
-    with monkeypatch.context() as other:
-        other.setattr(stamp, "__version__", release)
-        path.write_bytes(pack(*read(path)))
-    return path
 
 
 def test_info(state: Path) -> None:
@@ -83,31 +68,6 @@ def test_what_is_no_state(state: Path) -> None:
     for command in ("info", "verify"):
         assert fail(state, "state", command, "nowhere")[0] == 66
     assert not (state / "nowhere").exists()
-
-
-def test_the_last_snapshot_of_another_release_is_kept(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = of_another_release(state / "st", monkeypatch, "0.8.7")
-    before = path.read_bytes()
-    write_headlines(state / "in.jsonl", 400)
-    done = call(state, *RUN, "--snapshot-every", "50")
-    assert done.returncode == 0, done.stderr
-    (kept,) = (state / "st").glob("*.of-*")
-    assert kept.name == f"{path.name}.of-0.8.7"
-    assert kept.read_bytes() == before
-    assert b"going on with a state of streamdp 0.8.7; its last snapshot is kept: " in done.stderr
-    again = call(state, *RUN)
-    assert b"going on with a state of" not in again.stderr
-
-
-@pytest.mark.parametrize("release", ["../..", "a/b/c", "x\0yz.", ""])
-def test_a_release_is_no_path(release: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    folder = StateFolder(tmp_path)
-    folder.write(Header({}, 3, {}, {}, {}, 1.5), b"")
-    header, _ = read(of_another_release(tmp_path, monkeypatch, release))
-    assert header.release == release
-    kept = keep_of_another_release(tmp_path, header)
-    assert kept == tmp_path / f"snapshot-{3:015}.sdp.of-another"
-    folder.close()
 
 
 # ---------------------------------------------------------------- tables

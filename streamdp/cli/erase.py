@@ -244,10 +244,8 @@ def _carry_out(places: Places, gone: Erased, plan: Plan, done: list[str]) -> Non
     if state is None:
         return
     for each in sorted(state.glob(f"snapshot-*{SUFFIX}*")):
-        if each.name != plan.snapshot:  # those before, and those that were kept of another release
+        if each.name != plan.snapshot:
             each.unlink()
-            if ".of-" in each.name:
-                say(f"{each.name} is removed: only the release that wrote it could erase anything from it")
     for name in KEPT:
         (state / name).unlink(missing_ok=True)
     (state / ERASING).unlink()

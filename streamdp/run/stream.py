@@ -44,7 +44,7 @@ from streamdp.settings.options import refuse_meaningless
 from streamdp.settings.schema import Classes
 from streamdp.state.claim import Claim
 from streamdp.state.erasing import ErasedFile
-from streamdp.state.snapshot import Header, SnapshotError, StateFolder, keep_of_another_release, newest_taken
+from streamdp.state.snapshot import Header, SnapshotError, StateFolder, newest_taken
 
 BATCH, MOST, QUICK = 1_000, 4_000, 0.1
 """Records of a batch, at first and at most: twice as many as before where those took so few seconds."""
@@ -275,8 +275,6 @@ class Run:
 
         found = None if self.folder is None else newest_taken(self.folder.folder, warn, load)
         if found is not None and self.folder is not None and not self.frozen:
-            if (kept := keep_of_another_release(self.folder.folder, found)) is not None:
-                say(f"going on with a state of streamdp {found.release}; its last snapshot is kept: {kept}")
             return found
         if found is not None:
             return None

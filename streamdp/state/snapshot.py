@@ -11,7 +11,6 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-import shutil
 import struct
 import zlib
 from collections.abc import Callable
@@ -23,7 +22,7 @@ from msgspec import Meta
 
 from streamdp._version import __version__
 from streamdp.errors import Exit, StreamdpError, foreseen
-from streamdp.safe_files import create, open_regular, physical_memory, replaced
+from streamdp.safe_files import open_regular, physical_memory, replaced
 from streamdp.state.lock import LOCK, FolderLock
 from streamdp.state.stamp import FORMAT, FormatError, check_format, checked, stamped
 
@@ -324,30 +323,3 @@ def newest_taken(
             Exit.CONFIG,
         )
     return None
-
-
-_NAMED = re.compile(r"[0-9A-Za-z.+-]{1,40}")
-
-
-def keep_of_another_release(folder: Path, header: Header) -> Path | None:
-    """Give the newest snapshot of a folder a second name, if another release wrote it: the path, or None.
-
-    So it stays when that one is replaced, or dropped for newer ones. Raises SnapshotError (74).
-    """
-    if header.release == __version__:
-        return None
-    path = folder / f"snapshot-{header.seq:015d}{SUFFIX}"
-    release = header.release if _NAMED.fullmatch(header.release) else "another"
-    kept = path.with_name(f"{path.name}.of-{release}")
-    fresh = kept.with_name(f"{kept.name}.tmp")
-    with foreseen(SnapshotError, kept, "written", Exit.IO_ERROR):
-        fresh.unlink(missing_ok=True)
-        try:
-            os.link(path, fresh, follow_symlinks=False)
-        except OSError:  # a file system without second names
-            with open(open_regular(path), "rb") as source, open(create(fresh), "wb") as target:
-                shutil.copyfileobj(source, target)
-        os.replace(fresh, kept)  # of two names of one file it leaves both
-    with contextlib.suppress(OSError):
-        fresh.unlink(missing_ok=True)
-    return kept
