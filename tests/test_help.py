@@ -75,7 +75,7 @@ def test_the_help_has_what_most_people_need_and_all_of_it_on_demand(tmp_path: Pa
     assert flags(short) == set(COMMON)
     assert b"Example: streamdp consume " in short
     whole = flags(succeed(tmp_path, "consume", "--help-all"))
-    assert whole > {*COMMON, "beam", "stop-words", "kafka-config", "log-format", "rotate"}
+    assert whole > {*COMMON, "beam", "stop-words", "kafka-config", "log-format", "finality"}
     named = get_command(app).commands["consume"].params  # type: ignore[attr-defined]
     assert whole == {
         each.opts[0].removeprefix("--") for each in named if each.param_type_name == "option"

@@ -93,20 +93,6 @@ def test_a_link_is_followed_only_where_the_user_names_it(tmp_path: Path) -> None
     assert b"none" in (tmp_path / "victim").read_bytes()
 
 
-@pytest.mark.parametrize("name", ["elsewhere/stolen", "out-20260101T000000.000000Z/stolen", "stolen"])
-def test_rotation_renames_to_names_of_its_own(here: Path, name: str) -> None:
-    for folder in ("elsewhere", "out-20260101T000000.000000Z"):
-        (here / folder).mkdir()
-    answers = (here / "out").read_bytes()
-    whole = left(here / name, answers)
-    rotated = left(here / "out", b"") | {"rotated": whole}
-    forge(here, lambda header: header["outputs"].update(output=rotated))
-    code, message = fail(here, *RUN)
-    assert not (here / name).exists()
-    assert (here / "out").read_bytes() == answers
-    assert (code, "is no name of a rotated file" in message) == (65, True)
-
-
 @pytest.mark.parametrize("command", ["stories", "plot", "fit", "page", "frozen", "start-from", "resumed"])
 @pytest.mark.parametrize("field", ["likelihood", "prior", "decay"])
 def test_no_module_is_imported_that_only_a_state_names(here: Path, command: str, field: str) -> None:

@@ -138,7 +138,6 @@ def test_no_file_of_anybody_is_replaced(tmp_path: Path) -> None:
     ("options", "told"),
     [
         (("--output", "-", "--output-format", "parquet"), "name one, as in --output answers.parquet"),
-        (("--output", "out.parquet", "--rotate", "daily"), "--rotate is for files of lines"),
     ],
 )
 def test_what_no_table_can_be_is_refused(tmp_path: Path, options: tuple[str, ...], told: str) -> None:

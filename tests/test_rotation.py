@@ -1,22 +1,23 @@
-"""Output files while they are written: rotated without a loss, locked, given up when they are harmed."""
+"""Output files while they are written: begun anew without a loss, locked, given up when they are harmed."""
 
 from __future__ import annotations
 
 import os
 import pty
-import random
 import shutil
 import signal
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from commands import command, environment, fail, newest_lines, start, succeed, wait_for, write_headlines
-from streamdp_connectors.files.checkpoint import Rotation
 from streamdp_connectors.files.sink import FileSink
 from streamdp_connectors.protocol import SinkError
+
+from streamdp.run.writing import Sinks
+from streamdp.settings import Settings
+from streamdp.settings.io_options import Input, Outputs
 
 RUN = ("consume", "--file", "in.jsonl", "--output", "out.jsonl", "--state", "state", "--beam", "2")
 
@@ -122,127 +123,82 @@ def test_a_second_run_writes_to_no_file_of_a_live_one(tmp_path: Path) -> None:
     succeed(tmp_path, "consume", "--file", "all.jsonl", "--output", "out.jsonl", "--overwrite")
 
 
-def test_a_signal_rotates(tmp_path: Path) -> None:
+def test_a_signal_begins_others_where_files_were_renamed(tmp_path: Path) -> None:
     write_headlines(tmp_path / "all.jsonl", 400)
     (tmp_path / "expected").mkdir()
     shutil.copy(tmp_path / "all.jsonl", tmp_path / "expected" / "in.jsonl")
     succeed(tmp_path / "expected", *RUN)
     run = Follower(tmp_path, "--events", "events.jsonl")
-    for count in (200, 300):
-        run.process.send_signal(signal.SIGHUP)
-        run.until(lambda count=count: len(list(tmp_path.glob("out-*.jsonl"))) == count // 100 - 1)
-        run.grow(100)
+    out, moved = tmp_path / "out.jsonl", [tmp_path / f"out-{count}.jsonl" for count in (1, 2)]
+    run.process.send_signal(signal.SIGHUP)  # nothing was renamed
+    run.grow(100)
+    run.await_answers(200)
+    for name, count in zip(moved, (250, 300), strict=True):
+        out.rename(name)  # as logrotate does
+        run.grow(50)
         run.await_answers(count)
-    (tmp_path / "out.jsonl").rename(tmp_path / "out-by-hand")  # as logrotate does
-    run.grow(50)
-    moved = tmp_path / "out-by-hand"
-    run.until(lambda: len(newest_lines(whole(moved.read_bytes()))) >= 150)
-    run.process.send_signal(signal.SIGHUP)
-    run.until((tmp_path / "out.jsonl").exists)
-    run.grow(50)
-    run.until(lambda: (tmp_path / "out.jsonl").stat().st_size > 0)
+        run.process.send_signal(signal.SIGHUP)
+        run.until(out.exists)
+    run.grow(100)
+    run.until(lambda: out.stat().st_size > 0)
     code, said = run.end(signal.SIGTERM)
     assert code == 0
-    assert sum("rotated: out-2" in line for line in said) == 2
-    assert sum("was moved away" in line for line in said) == 1
+    assert sum("SIGHUP: no output was renamed" in line for line in said) == 1
+    assert sum("began new output files" in line for line in said) == 2
+    assert sum("was moved away" in line for line in said) == 2
     succeed(tmp_path, *RUN, "--events", "events.jsonl")
-    parts = [*sorted(tmp_path.glob("out-2*.jsonl")), moved, tmp_path / "out.jsonl"]
-    together = b"".join(path.read_bytes() for path in parts)
+    together = b"".join(path.read_bytes() for path in [*moved, out])
     assert together == (tmp_path / "expected" / "out.jsonl").read_bytes()
-    assert len(list(tmp_path.glob("events-2*.jsonl"))) == 3  # events were not moved by hand
 
 
-def test_rotated_by_size_and_killed(tmp_path: Path) -> None:
-    """Whatever moment a run is killed at, the files hold each line once, in order."""
-    write_headlines(tmp_path / "in.jsonl", 20_000)
-    expected = tmp_path / "expected"
-    expected.mkdir()
-    (expected / "in.jsonl").symlink_to(tmp_path / "in.jsonl")
-    (tmp_path / "in.jsonl").write_bytes(b"no json\n" + (tmp_path / "in.jsonl").read_bytes())
-    succeed(expected, *RUN, "--events", "events.jsonl")
-    rotating = (*RUN, "--events", "events.jsonl", "--rotate", "100k")
-    rng = random.Random(7)
-    kills = 0
-    for _ in range(25):
-        process = start(tmp_path, *rotating, snapshot_every="1700")
-        at = len(list(tmp_path.glob("out-*"))) + 1
-        deadline = time.monotonic() + 300
-        while len(list(tmp_path.glob("out-*"))) < at and process.poll() is None:
-            assert time.monotonic() < deadline
-            time.sleep(0.0005)
-        time.sleep(rng.random() * 0.02)
-        process.kill()
-        said = process.communicate()[1].decode()
-        assert process.returncode in (0, -9), said
-        assert "Traceback" not in said
-        if process.returncode == 0:
-            break
-        kills += 1
-    succeed(tmp_path, *rotating)
-    assert kills > 5
-    assert len(list(tmp_path.glob("out-*"))) > 10
-    for name in ("out", "events", "out.jsonl.rejects"):
-        assert lines_of(tmp_path, name) == lines_of(expected, name), name
-
-
-@pytest.mark.parametrize("renamed", [False, True])
+@pytest.mark.parametrize("begun", [False, True])
 @pytest.mark.parametrize("replayed", [False, True])
-def test_killed_within_a_rotation(tmp_path: Path, renamed: bool, replayed: bool) -> None:
-    path = tmp_path / "out"
+def test_killed_while_another_file_is_begun(tmp_path: Path, begun: bool, replayed: bool) -> None:
+    path, moved = tmp_path / "out", tmp_path / "moved"
     sink = FileSink(str(path))
     sink.write(b"{1}\n")
     sink.flush(sync=True)
-    name = Path(sink.begin_rotation())
+    assert not sink.leave()
+    path.rename(moved)
+    assert sink.leave()
     left = sink.state()
-    if renamed:
-        sink.rotate()
+    if begun:
+        sink.begin_anew()
         sink.write(b"{2}\n{3")
         sink.flush(sync=True)
     os.close(sink._fd)
     again = FileSink(str(path), left, replayed=replayed)
     again.write(b"{4}\n")
     again.flush(sync=True)
-    assert "rotated" not in again.state()
     again.close()
-    assert name.read_bytes() == b"{1}\n"
-    assert path.read_bytes() == (b"{2}\n{4}\n" if renamed and not replayed else b"{4}\n")
+    assert moved.read_bytes() == b"{1}\n"
+    assert path.read_bytes() == (b"{2}\n{4}\n" if begun and not replayed else b"{4}\n")
 
 
-def test_a_file_changed_within_a_rotation_is_not_cut(tmp_path: Path) -> None:
+def test_another_file_in_the_place_of_a_renamed_one_is_not_written(tmp_path: Path) -> None:
     path = tmp_path / "out"
     sink = FileSink(str(path))
-    sink.write(b"{}\n" * 50_000)
+    sink.write(b"{1}\n")
     sink.flush(sync=True)
-    sink.begin_rotation()
-    left = sink.state()
-    os.close(sink._fd)
-    os.truncate(path, 120_000)
-    with pytest.raises(SinkError, match="was to be rotated") as caught:
-        FileSink(str(path), left)
-    assert (caught.value.exit_code, path.stat().st_size) == (65, 120_000)
+    path.rename(tmp_path / "moved")
+    path.write_bytes(b"mine")
+    assert sink.leave()
+    with pytest.raises(SinkError, match="another file stands there"):
+        sink.begin_anew()
+    assert path.read_bytes() == b"mine"
 
 
 def test_a_table_has_a_header_in_every_file(tmp_path: Path) -> None:
-    write_headlines(tmp_path / "in.jsonl", 5000)
-    run = ("consume", "--file", "in.jsonl", "--output", "out.csv", "--beam", "1", "--rotate", "64k")
-    succeed(tmp_path, *run)
-    files = sorted(tmp_path.glob("out*.csv"))
-    assert len(files) > 2
-    heads = {path.read_bytes().split(b"\n")[0] for path in files}
+    settings, outputs = Settings(), Outputs(output=str(tmp_path / "out.csv"))
+    sinks = Sinks(Input(file="in"), outputs, None, settings)
+    sinks.flush(sync=True)
+    (tmp_path / "out.csv").rename(tmp_path / "moved.csv")
+    sinks.begin_anew(sinks.left())
+    sinks.close()
+    heads = {path.read_bytes() for path in tmp_path.glob("*.csv")}
+    assert len(list(tmp_path.glob("*.csv"))) == 2
     assert len(heads) == 1
     assert heads.pop().startswith(b"seq,")
-
-
-def test_rules(tmp_path: Path) -> None:
-    assert Rotation.of("2k").due(2048, 0.0, 0.0)
-    assert not Rotation.of("2K").due(2047, 0.0, 1e9)
-    assert (Rotation.of("10").size, Rotation.of("3G").size) == (10, 3 << 30)
-    daily = Rotation.of("daily")
-    assert not daily.due(10**9, 86_400.0, 2 * 86_400.0 - 1)
-    assert daily.due(1, 86_400.0, 2 * 86_400.0)
-    for wrong in ("", "0", "-1", "weekly", "1T", "1.5M"):
-        code, message = fail(tmp_path, "consume", "--file", "in", "--rotate", wrong)
-        assert (code, "--rotate" in message) == (64, True)
 
 
 def hang_up(folder: Path) -> tuple[int, str]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -64,7 +63,7 @@ class Places:
             elif path.with_name(path.name + PART).exists():
                 self.files.append(path.with_name(path.name + PART))
             elif files.is_ours(path) or path.stat().st_size == 0:
-                self.files += [path, *_rotated(path)]
+                self.files.append(path)
             else:
                 what = "is no folder of a state, no store, and no output of streamdp"
                 if is_parquet(path, EraseError):
@@ -132,12 +131,6 @@ def _met(gone: Erased, rows: Iterable[dict[str, Any]]) -> Erased:
     for row in rows:
         gone = gone.met(row)
     return gone
-
-
-def _rotated(path: Path) -> list[Path]:
-    """The files that a file of answers became when it was full."""
-    name = re.compile(rf"{re.escape(path.stem)}-\d{{8}}T\d{{6}}\.\d{{6}}Z(-\d+)?{re.escape(path.suffix)}")
-    return [each for each in sorted(path.parent.iterdir()) if name.fullmatch(each.name)]
 
 
 def wanted(names: Sequence[str], seqs: Sequence[int], file: str | None, where: Sequence[str]) -> Erased:
@@ -333,7 +326,7 @@ class _State:
                 continue
             fresh.append(str(path))
             for name, left in lefts.items():
-                outputs[name] = _left_now(outputs[name], left, found[left.length], _fresh(path))
+                outputs[name] = _left_now(outputs[name], found[left.length], _fresh(path))
         if self.places.journal is not None:
             for segment in segments(self.places.journal):
                 path = segment.path
@@ -358,7 +351,6 @@ def _left_at(left: dict[str, Any], path: Path) -> FileCheckpoint | None:
     if "length" not in left:
         return None
     remembered = FileCheckpoint.of(left)
-    remembered = remembered.rotated or remembered
     fd = open_regular(path, follow=True)
     try:
         if remembered.length and is_what_was_left(fd, remembered):
@@ -370,12 +362,11 @@ def _left_at(left: dict[str, Any], path: Path) -> FileCheckpoint | None:
     return None
 
 
-def _left_now(left: dict[str, Any], before: FileCheckpoint, length: int, path: Path) -> dict[str, Any]:
+def _left_now(left: dict[str, Any], length: int, path: Path) -> dict[str, Any]:
     """What a snapshot remembers of a file that was written anew, up to so many bytes."""
     fd = open_regular(path)
     try:
         head, tail = edges(fd, length)
     finally:
         os.close(fd)
-    now = {"length": length, "head": head, "tail": tail}
-    return left | ({"rotated": left["rotated"] | now} if before.path != left["path"] else now)
+    return left | {"length": length, "head": head, "tail": tail}

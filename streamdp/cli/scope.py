@@ -21,7 +21,7 @@ from streamdp.errors import Exit, StreamdpError
 from streamdp.run.interrupt import LIMIT, Interrupt
 from streamdp.run.messages import say, warn
 from streamdp.run.reading import Client
-from streamdp.run.writing import default_state, rotation_of, state_of
+from streamdp.run.writing import default_state, state_of
 from streamdp.settings.io_options import Input, Outputs, Serving
 from streamdp.state.snapshot import snapshots
 
@@ -123,8 +123,8 @@ class Runs:
             self._stopping.add(partition)
             self._running[partition].send_signal(signal.SIGTERM)
 
-    def rotate(self) -> None:
-        """Ask all runs to rotate their output files."""
+    def hang_up(self) -> None:
+        """Have all runs begin others in the place of output files that were renamed."""
         for process in self._running.values():
             process.send_signal(signal.SIGHUP)
 
@@ -162,7 +162,6 @@ def _begin(command: list[str]) -> subprocess.Popen[bytes]:
 def share(input: Input, outputs: Outputs, serving: Serving) -> int:
     """Run this process's share of the partitions until they end, one fails, or a signal comes."""
     assert input.topic is not None
-    rotation_of(outputs.rotate)  # what is wrong with it is said here once, and not by each run
     client, state = Client.of(input), _state(input, outputs)
     before = [sys.executable, "-m", "streamdp", *sys.argv[1:]]
     runs = Runs(
@@ -193,9 +192,9 @@ def share(input: Input, outputs: Outputs, serving: Serving) -> int:
                     runs.want(mine)
                     known = input.until_end
                 failed = runs.look()
-                if interrupt.rotation_asked:
-                    interrupt.rotation_asked = False
-                    runs.rotate()
+                if interrupt.hung_up:
+                    interrupt.hung_up = False
+                    runs.hang_up()
         finally:
             worst = runs.end()
             members.close()

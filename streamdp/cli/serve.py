@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import resource
 import ssl
 from collections.abc import Container
@@ -11,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-from streamdp_connectors.files.checkpoint import Rotation
 
 from streamdp.cli.consume import run_to_end
 from streamdp.cli.display import Display
@@ -35,14 +35,12 @@ TOKEN = "STREAMDP_TOKEN"  # noqa: S105 - its name
 
 
 def _size(text: str | None) -> int:
-    """Bytes that ``--keep-journal`` means. Raises ConfigError."""
-    try:
-        found = 0 if text is None else Rotation.of(text).size
-    except ValueError:
-        found = None
-    if found is None:
+    """Bytes that ``--keep-journal`` means, with k, M or G (powers of 1024). Raises ConfigError."""
+    if text is None:
+        return 0
+    if (found := re.fullmatch(r"([1-9]\d{0,14})([kKmMgG]?)", text)) is None:
         raise ConfigError(f"--keep-journal: {text!r} is no size such as 500M or 2G", Exit.USAGE)
-    return found
+    return int(found[1]) << 10 * " kmg".index(found[2].lower() or " ")
 
 
 def _token(at: Service) -> str | None:

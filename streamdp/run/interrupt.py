@@ -31,16 +31,16 @@ class Interrupt:
     before the run has ``opened``, as a pipe may never be written to. A state is whole at every moment, and
     goes on from its last snapshot: where there is one (``resumable``), the exit code is 0.
 
-    SIGHUP asks for a rotation of the output files, unless the terminal is gone: that ends a run
-    like SIGTERM.
+    SIGHUP asks for others in the place of output files that were renamed (``hung_up``), unless the terminal
+    is gone: that ends a run like SIGTERM.
     """
 
     def __init__(self, *, limit: float | None = None, resumable: bool = False) -> None:
         self.event = threading.Event()
         self.number = 0
         """The signal that came, 0 for none."""
-        self.rotation_asked = False
-        """Whether SIGHUP has come; reset by the caller that rotates."""
+        self.hung_up = False
+        """Whether SIGHUP has come; reset by the caller that sees to it."""
         self.opened = limit is None
         """False while inputs and outputs are opened: a signal ends the process at once then."""
         self.under_way: Callable[[], bool] = lambda: False
@@ -78,9 +78,9 @@ class Interrupt:
     def _hung_up(self, number: int, frame: FrameType | None) -> None:
         if self._terminal and not _has_terminal():
             self._note(number, frame)
-            self._writer.send(bytes([signal.SIGTERM]))  # for the listener, to whom a rotation is nothing
+            self._writer.send(bytes([signal.SIGTERM]))  # for the listener, to whom SIGHUP is nothing
         else:
-            self.rotation_asked = True
+            self.hung_up = True
 
     def _listen(self) -> None:
         """Wait for a signal, also while Python runs no handlers; then guard the end."""

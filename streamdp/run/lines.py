@@ -115,8 +115,6 @@ def _check_parquet(outputs: Outputs, *, otel: bool) -> None:
     what = ""
     if not outputs.to_file:
         what = "a Parquet file is complete at its end only: name one, as in --output answers.parquet"
-    elif outputs.rotate is not None:
-        what = "--rotate is for files of lines: a Parquet file is one table"
     elif otel:
         what = "--attributes otel is for lines of JSON: a table has no attributes"
     if what:

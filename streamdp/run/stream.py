@@ -33,7 +33,6 @@ from streamdp.run.writing import (
     check_outputs,
     completed,
     refuse_double_use,
-    rotation_of,
 )
 from streamdp.settings import Settings
 from streamdp.settings.alerts import Alert, alerts_of
@@ -166,7 +165,6 @@ class Run:
             self.settings = continued(self.settings, written, header, made, "leave them out")
         unnamed = outputs.state is None
         self.outputs = outputs = completed(input, outputs, written)
-        self.rotation = rotation_of(outputs.rotate)
         refuse_double_use(input, outputs)
         self.settings = settings = recognised(self.settings, input.file)
         refuse_lacking(settings, input.file)
@@ -333,26 +331,23 @@ class Run:
             self._answer(self.engine.flush)
             if self.snapshots is not None:  # files hold no marks
                 self.snapshot()
-        self._rotate()
+        if self.interrupt.hung_up:
+            self._begin_anew()
         if self.snapshots is not None:
             self.snapshots.read(records.came)
             self.snapshots.look()
             if self.snapshots.due:
                 self.snapshot(wait=False)
 
-    def _rotate(self) -> None:
-        """Rotate the files that are due, after a snapshot of their lengths, so that a crash loses nothing."""
-        asked, self.interrupt.rotation_asked = self.interrupt.rotation_asked, False
-        due = asked or self.rotation is not None
-        full = self.sinks.full(None if asked else self.rotation) if due else []
-        if not full:
-            return
+    def _begin_anew(self) -> None:
+        """Begin others in the place of files that were renamed, after a snapshot of that: nothing is lost."""
+        self.interrupt.hung_up = False
         self.sinks.flush(sync=True)
-        names = list(filter(None, [sink.begin_rotation() for sink in full]))
-        if self.snapshots is not None:
+        files = self.sinks.left()
+        if files and self.snapshots is not None:
             self.snapshot()
-        self.sinks.rotate(full)
-        say(f"rotated: {', '.join(map(os.path.basename, names))}" if names else "began new output files")
+        self.sinks.begin_anew(files)
+        say("began new output files" if files else "SIGHUP: no output was renamed, and none is begun anew")
 
     def beat(self) -> None:
         """Report that the run is alive, and check that the state is still its own."""

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import msgspec
-from streamdp_connectors.files.checkpoint import FileCheckpoint, Rotation
+from streamdp_connectors.files.checkpoint import FileCheckpoint
 from streamdp_connectors.files.parquet_sink import PART, ParquetSink
 from streamdp_connectors.files.sink import FileSink, RejectSink
 from streamdp_connectors.kafka.delivery import Delivery
@@ -41,14 +41,6 @@ BEGINNINGS = {"events": (b'{"event":',), "finality": (b'{"final_through":',)}
 
 class UndeliveredError(SinkError):
     """A signal has come, and a broker does not take what was written."""
-
-
-def rotation_of(text: str | None) -> Rotation | None:
-    """What ``--rotate`` means. Raises ConfigError."""
-    try:
-        return None if text is None else Rotation.of(text)
-    except ValueError as error:
-        raise ConfigError(f"--rotate: {error}", Exit.USAGE) from None
 
 
 def default_state(topic: str, partition: int | None = None) -> str:
@@ -369,15 +361,15 @@ class Sinks:
 
         return wait
 
-    def full(self, rotation: Rotation | None) -> list[FileSink | RejectSink]:
-        """The files to be rotated by a rule; without one, all that hold anything."""
+    def left(self) -> list[FileSink | RejectSink]:
+        """The files that somebody has renamed; ask right after a synced flush."""
         files = [sink for sink in self._all.values() if isinstance(sink, FileSink | RejectSink)]
-        return [sink for sink in files if sink.full(rotation)]
+        return [sink for sink in files if sink.leave()]
 
-    def rotate(self, files: Sequence[FileSink | RejectSink]) -> None:
-        """End a rotation that these have begun."""
+    def begin_anew(self, files: Sequence[FileSink | RejectSink]) -> None:
+        """Begin others under the names of these, which were renamed."""
         for sink in files:
-            sink.rotate()
+            sink.begin_anew()
             if sink is self.output and self._lines.header:
                 self.output.write(self._lines.header)
 

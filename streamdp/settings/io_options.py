@@ -204,9 +204,6 @@ class Outputs(Results, frozen=True, kw_only=True):
     final_only: Annotated[bool, _output("write each record once, when its cluster is final")] = False
     events: Annotated[str | None, _output("file for cluster events (default: none)", common=True)] = None
     finality: Annotated[str | None, _output("file for finality (default: among the assignments)")] = None
-    rotate: Annotated[
-        str | None, _output("begin new output files daily, or at a size such as 100M", metavar="daily|SIZE")
-    ] = None
     new_output: Annotated[bool, _output("begin new files if those of the state were moved away")] = False
     state: Annotated[str | None, _state("folder of snapshots; resumes from the newest", common=True)] = None
     start_from: Annotated[

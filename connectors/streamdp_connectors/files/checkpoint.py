@@ -1,12 +1,10 @@
-"""How a run goes on with an output file: recognised by its contents, cut to what stays, rotated when full."""
+"""How a run goes on with an output file: recognised by its contents, cut to what stays."""
 
 from __future__ import annotations
 
 import os
-import re
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import UTC, datetime
 from typing import Annotated, Any, NamedTuple
 
 import msgspec
@@ -20,9 +18,6 @@ EDGE = 1 << 16
 
 STANDARD_OUTPUT = "-"
 
-_UNITS = {"k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
-
-
 Number = Annotated[int, Meta(ge=0, lt=1 << 62)]
 
 
@@ -30,15 +25,13 @@ class FileCheckpoint(msgspec.Struct, frozen=True):
     """What a snapshot remembers of an output file.
 
     ``path`` is absolute, or ``-``; ``length`` counts the bytes written; ``head`` and ``tail`` are the CRC-32
-    of the first and the last 64 KiB of them. So two short reads recognise a file of any size. ``rotated`` is
-    the full file of a rotation that was under way, after which the file of this name began anew.
+    of the first and the last 64 KiB of them. So two short reads recognise a file of any size.
     """
 
     path: Annotated[str, Meta(pattern=r"^[^\0]*$")]
     length: Number = 0
     head: Number = 0
     tail: Number = 0
-    rotated: FileCheckpoint | msgspec.UnsetType = msgspec.UNSET
 
     @classmethod
     def of(cls, stored: Mapping[str, Any]) -> FileCheckpoint:
@@ -117,41 +110,6 @@ class Claim(NamedTuple):
         if self.left is not None and not os.path.exists(self.path):
             self._may_begin(self.left)
 
-    def end_rotation(self, fd: int) -> bool:
-        """Rename the file if its rotation was interrupted, and return whether it was. Raises OSError."""
-        before = None if self.left is None else self.left.rotated
-        if not before or not self._is_at(self.left):
-            return False
-        name = self._rotated_name(before)
-        if os.path.lexists(name):
-            return False
-        if is_what_was_left(fd, before):
-            os.rename(self.path, name)
-            return True
-        if edges(fd, before.length)[0] == before.head:
-            raise SinkError(
-                f"{self.path} has changed since this state wrote to it, and was to be rotated: restore it, "
-                f"or rename it to {name}",
-                Exit.BAD_DATA,
-            )
-        return False  # it was rotated, and somebody has moved it since
-
-    def _rotated_name(self, before: FileCheckpoint) -> str:
-        """The name that a rotation has chosen, beside the file itself."""
-        root, ending = os.path.splitext(self.path)
-        folder, name = os.path.split(before.path)
-        ours = re.fullmatch(
-            rf"{re.escape(os.path.basename(root))}-\d{{8}}T\d{{6}}\.\d{{6}}Z(-\d+)?{re.escape(ending)}", name
-        )
-        here = os.path.realpath(os.path.dirname(self.path) or ".")
-        if ours is None or os.path.realpath(folder) != here:
-            raise SinkError(
-                f"{self.path}: the state says that it was to be rotated to {before.path}, which is no name "
-                "of a rotated file: go on from another snapshot",
-                Exit.BAD_DATA,
-            )
-        return os.path.join(os.path.dirname(self.path), name)
-
     def length_kept(self, fd: int) -> int:
         """How many bytes of the open file stay; the rest is this stream's own, and is written again."""
         size = os.fstat(fd).st_size
@@ -204,35 +162,6 @@ class Claim(NamedTuple):
             "as it is called now, or begin another with --new-output",
             Exit.BAD_DATA,
         )
-
-
-class Rotation(NamedTuple):
-    """A file is rotated once it has ``size`` bytes, or (``daily``) when a day of UTC has passed."""
-
-    size: int | None = None
-    daily: bool = False
-
-    @classmethod
-    def of(cls, text: str) -> Rotation:
-        """``daily``, or a number of bytes with k, M or G (powers of 1024). Raises ValueError."""
-        if text == "daily":
-            return cls(daily=True)
-        found = re.fullmatch(r"([1-9]\d{0,14})([kKmMgG]?)", text)
-        if found is None:
-            raise ValueError(f"{text!r} is neither daily nor a size such as 500k, 100M or 2G")
-        return cls(size=int(found[1]) * _UNITS.get(found[2].lower(), 1))
-
-    def due(self, size: int, begun: float, now: float) -> bool:
-        """Whether a file of ``size`` bytes that was begun at one Unix time is full at another."""
-        if self.size is not None:
-            return size >= self.size
-        return self.daily and begun // 86_400 < now // 86_400
-
-
-def rotated_name(path: str, now: float) -> str:
-    """``NAME-20261122T114124.503817Z.ENDING``: such names sort by time. No file has it yet."""
-    root, ending = os.path.splitext(path)
-    return unused(f"{root}-{datetime.fromtimestamp(now, UTC):%Y%m%dT%H%M%S.%fZ}{ending}")
 
 
 def unused(path: str) -> str:

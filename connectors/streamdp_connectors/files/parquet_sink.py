@@ -14,7 +14,6 @@ from streamdp.errors import Exit, foreseen
 from streamdp.records import Assignment
 from streamdp.records.arrow import ANSWERS, answer_row, table_of, types_of
 from streamdp.safe_files import open_regular, replaced
-from streamdp_connectors.files.checkpoint import Rotation
 from streamdp_connectors.files.sink import FileSink
 from streamdp_connectors.protocol import SinkError
 
@@ -54,8 +53,8 @@ class ParquetSink(FileSink):
         self._resumable = True
         return super().state()
 
-    def full(self, rotation: Rotation | None) -> bool:
-        """Whether it must be rotated: it is one file."""
+    def leave(self) -> bool:
+        """It is one table: no other file is begun."""
         return False
 
     def close(self) -> None:

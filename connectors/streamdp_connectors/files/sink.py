@@ -9,12 +9,10 @@ import logging
 import os
 import select
 import stat
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
-from msgspec import UNSET
 
 from streamdp.errors import Exit
 from streamdp.records import Reject
@@ -23,9 +21,7 @@ from streamdp_connectors.files.checkpoint import (
     STANDARD_OUTPUT,
     Claim,
     FileCheckpoint,
-    Rotation,
     remember,
-    rotated_name,
     unused,
 )
 from streamdp_connectors.protocol import SinkClosed, SinkError
@@ -66,9 +62,7 @@ class OutputFile:
         self._buffer: list[bytes] = []
         self._waiting = 0  # bytes in the buffer
         self._flushed = 0  # bytes in the file
-        self._begun = 0.0  # when, in seconds since the epoch
-        self._broken = self._moved = self._rotating = False
-        self._full: FileCheckpoint | None = None  # what is being rotated, under its new name
+        self._broken = self._moved = self._ends = False
         self._fd, self._file = -1, False
         before = None if left is None else FileCheckpoint.of(left)
         self._claim = Claim(path, before, overwrite, anew, replayed, beginnings)
@@ -118,38 +112,24 @@ class OutputFile:
             return FileCheckpoint(self.path if self._fd >= 0 else os.path.abspath(self.path)).plain()
         with self._writing():
             self._check()
-            if self._rotating:
-                return FileCheckpoint(os.path.abspath(self.path), rotated=self._full or UNSET).plain()
+            if self._ends:
+                return FileCheckpoint(os.path.abspath(self.path)).plain()
             return remember(self.path, self._fd, self._flushed).plain()
 
-    def full(self, rotation: Rotation | None) -> bool:
-        """Whether the file must be rotated; without a rule, whether there is anything to rotate."""
-        if not self._file:
-            return False
-        if rotation is None:
-            return self._flushed > 0 or not self._is_at_its_name(os.fstat(self._fd))
-        return self._flushed > 0 and rotation.due(self._flushed, self._begun, time.time())
+    def leave(self) -> bool:
+        """Whether somebody has renamed the file: then ``state`` says from now on that another is begun.
 
-    def begin_rotation(self) -> str:
-        """Choose the full file's new name; to be called right after a synced flush. Raises SinkError.
-
-        From now on ``state`` says that the file has been rotated. ``rotate`` does it once a snapshot holds
-        this state; after a crash in between, the next run does it.
+        To be called right after a synced flush. ``begin_anew`` does it once a snapshot holds this state.
+        Raises SinkError.
         """
-        with self._writing():
-            if self._is_at_its_name(os.fstat(self._fd)):
-                name = os.path.abspath(rotated_name(self.path, time.time()))
-                self._full = remember(name, self._fd, self._flushed)
-            else:  # somebody has renamed it already
-                self._full, name = None, ""
-        self._rotating = True
-        return name
+        if self._file:
+            with self._writing():
+                self._ends = not self._is_at_its_name(os.fstat(self._fd))
+        return self._ends
 
-    def rotate(self) -> None:
-        """Rename the file and begin another of the old name. Raises SinkError."""
+    def begin_anew(self) -> None:
+        """Begin a file of the old name. Raises SinkError."""
         with self._writing():
-            if self._full is not None:
-                os.rename(self.path, self._full.path)
             fd = _open(self.path, self._links)
             try:
                 _lock(fd, self.path)
@@ -159,9 +139,8 @@ class OutputFile:
                 os.close(fd)
                 raise
             os.close(self._fd)
-        self._fd, self._flushed, self._begun = fd, 0, time.time()
-        self._rotating = self._moved = False
-        self._full, self._new = None, True
+        self._fd, self._flushed, self._new = fd, 0, True
+        self._ends = self._moved = False
 
     def close(self) -> None:
         """Flush and close the file; standard output stays open."""
@@ -180,11 +159,6 @@ class OutputFile:
         try:
             with self._writing():
                 _lock(self._fd, self.path)
-                if self._claim.end_rotation(self._fd):
-                    os.close(self._fd)
-                    self._fd = _open(self.path, self._links)
-                    _lock(self._fd, self.path)
-                self._begun = os.fstat(self._fd).st_mtime
                 self._flushed = self._claim.length_kept(self._fd)
                 if os.fstat(self._fd).st_size > self._flushed:
                     os.ftruncate(self._fd, self._flushed)
@@ -228,7 +202,7 @@ class OutputFile:
         self._broken = True
         raise SinkError(
             f"{self.path} {what}; nothing more is written, a state goes on with --new-output "
-            "(to rotate a file: --rotate, or rename it and send SIGHUP)",
+            "(to rotate a file, rename it and send SIGHUP)",
             Exit.IO_ERROR,
         )
 
