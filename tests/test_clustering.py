@@ -467,7 +467,7 @@ def test_answers_and_stories_are_tables_of_arrow() -> None:
     assert empty.num_rows == 0
     assert empty.schema.field("seq").type == pa.int64()
     stories = engine.stories()
-    for found in (stories, stories.themed(3), stories.themed(3).united(), stories[:0]):
+    for found in (stories, stories.themed(3), stories[:0]):
         assert pa.table(found).to_pylist() == found.rows()
         assert pl.DataFrame(found).to_dicts() == found.rows()
         assert duckdb.sql("select * from found").to_arrow_table().to_pylist() == found.rows()

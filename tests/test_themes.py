@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 import numpy as np
 import pytest
-from commands import fail, parsed, start, succeed
+from commands import fail, parsed, succeed
 from feeds import headlines
 
 import streamdp
@@ -311,52 +311,6 @@ def test_the_command_prints_themes_and_the_stories_of_one(told: Path, path: str)
         csv.DictReader(io.StringIO(succeed(told, "stories", path, "--themes", "3", "--csv").decode()))
     )
     assert [row["records"] for row in rows] == [str(theme["records"]) for theme in themes]
-
-
-def test_a_coarser_cut_is_printed_as_stories_and_said_to_be_asked_for(told: Path) -> None:
-    fine = {story.label: story for story in streamdp.stories(told / "st")}
-    found = parsed(succeed(told, "stories", "st", "--coarse", "3", "--json"))
-    assert len(found) == 3
-    assert sorted(label for each in found for label in each["stories"]) == sorted(fine)
-    for each in found:
-        own = [fine[label] for label in each["stories"]]
-        assert own[0].records == max(story.records for story in own)
-        assert (each["label"], each["title"]) == (own[0].label, own[0].title)
-        assert each["records"] == sum(story.records for story in own)
-        assert each["began_time"] == min(s.began_time for s in own)  # type: ignore[type-var]
-        assert each["last_time"] == max(s.last_time for s in own)  # type: ignore[type-var]
-        assert each["first_seq"] == min(story.first_seq for story in own)
-        assert each["peak"] is None
-    assert [each["records"] for each in found] == sorted((each["records"] for each in found), reverse=True)
-    themes = streamdp.stories(told / "st").themed(3)
-    assert [theme.stories for theme in themes.themes] == [each["stories"] for each in found]
-    assert [story.labels for story in themes.united()] == [each["stories"] for each in found]
-    table = start(told, "stories", "st", "--coarse", "3")
-    printed, said = (each.decode() for each in table.communicate(timeout=180))
-    assert "\ncoarse stories; now:" in printed
-    assert f"{len(fine)} stories united to 3 because you ask for it: the stream does not say" in said
-    rows = list(
-        csv.DictReader(io.StringIO(succeed(told, "stories", "st", "--coarse", "3", "--csv").decode()))
-    )
-    assert [row["stories"] for row in rows] == [" ".join(map(str, each["stories"])) for each in found]
-    data = succeed(told, "stories", "out.jsonl", "--coarse", "3", "--least", "1", "--records", "--csv")
-    records = list(csv.DictReader(io.StringIO(data.decode())))
-    assert len(records) == 900
-    assert len({row["story"] for row in records}) == 3
-    assert len(parsed(succeed(told, "stories", "st", "--coarse", "9999", "--json", "--least", "1"))) == len(
-        fine
-    )
-
-
-def test_a_coarser_cut_is_of_live_stories_that_have_themes(told: Path) -> None:
-    for more in (("--all",), ("--story", "1"), ("--themes", "3"), ("--theme", "1")):
-        code, message = fail(told, "stories", "st", "--coarse", "3", *more)
-        assert code == 64
-        assert message == "streamdp: --coarse goes without --all, --story, --themes and --theme\n"
-    assert fail(told, "stories", "st", "--coarse", "0")[0] == 64
-    code, message = fail(told, "stories", "st", "--coarse", "3", "--closed")
-    assert code == 66
-    assert "there are no themes" in message
 
 
 def test_what_is_no_theme_is_told(told: Path) -> None:

@@ -148,10 +148,6 @@ class StoriesOptions(msgspec.Struct, frozen=True, kw_only=True):
         _about("K themes in the place of stories; auto: as many as the model says", metavar="K"),
     ] = None
     theme: Annotated[int | None, _about("the stories of one theme (of 20, or --themes)", metavar="N")] = None
-    coarse: Annotated[
-        Positive | None,
-        _about("all united to K: a cut that you ask for, not one that was found", metavar="K"),
-    ] = None
     records: Annotated[bool, _about("their records, in the place of the stories")] = False
     sort: Annotated[
         Sort | None,

@@ -28,7 +28,7 @@ from streamdp.run.messages import say
 from streamdp.settings.schema import Classes
 from streamdp.story.clock import duration
 from streamdp.story.orders import Sort
-from streamdp.story.story import TYPES, CoarseStory, Stories, Story, StoryRecord, Theme, iso, noun_of
+from streamdp.story.story import TYPES, Stories, Story, StoryRecord, Theme, iso, noun_of
 
 IN_TABLE, IN_REPORT = 20, 10
 """Stories of a table and of a report, unless a limit says otherwise."""
@@ -51,8 +51,6 @@ def stories(path: str, options: StoriesOptions, classes: Classes) -> None:
         return
     source, question = source_of(path, classes), _question(options)
     found = _found(source, question, options)
-    if options.coarse is not None:
-        found = _coarse(found, options)
     if options.story is not None:
         _print_one(source, found, options.story, options)
         return
@@ -102,7 +100,7 @@ def _seconds(option: str, text: str | None) -> float | None:
 
 def _question(options: StoriesOptions) -> ListStories:
     """Which stories the options ask for, as any door would."""
-    every = (options.every or options.search is not None) and not options.closed and options.coarse is None
+    every = (options.every or options.search is not None) and not options.closed
     usual: Sort = "growing" if options.growing else "last" if options.closed or options.every else "size"
     return ListStories(
         which="ended" if options.closed else "all" if every else "live",
@@ -148,7 +146,6 @@ def _left_out(
 
 def _title(found: Stories, options: StoriesOptions) -> str:
     what = "ended" if options.closed else "growing" if options.growing else "live"
-    what = "coarse" if options.coarse else what
     what = "live and ended" if what == "live" and (options.every or options.search is not None) else what
     if not found.records:
         return f"{what} {found.nouns}: there are no records yet"
@@ -194,14 +191,13 @@ def _state_lines(source: StateStories) -> Iterable[str]:
 
 def story_table(title: str, stories: Stories, *, samples: bool = False) -> Table:
     """A table for a terminal; ``samples`` adds a few records of each story."""
-    united = any(isinstance(story, CoarseStory) for story in stories)
-    first = "label" if stories.kind == "lines" else "theme" if united else stories.noun
-    last = stories.nouns if united else "theme" if any(s.theme is not None for s in stories) else None
+    first = "label" if stories.kind == "lines" else stories.noun
+    last = "theme" if any(s.theme is not None for s in stories) else None
     wide, times = HEADS.get(stories.kind or "", "title"), ("trend", "began", "last")
     columns = first, wide, "records", "now", *times, *([] if last is None else [last])
     table = table_of(title, *columns, wide=wide, left=times)
     for story in stories:
-        said, more = [story.title], len(story.labels) if united else story.theme
+        said = [story.title]
         if not story.template and story.keywords:
             said.append("  " + ", ".join(story.keywords))
         if samples:
@@ -214,7 +210,7 @@ def story_table(title: str, stories: Stories, *, samples: bool = False) -> Table
             "ended" if story.ended else ARROWS[story.trend],
             story.began or f"record {story.first_seq:,}",
             story.last or f"record {story.last_seq:,}",
-            *([] if last is None else ["" if more is None else str(more)]),
+            *([] if last is None else ["" if story.theme is None else str(story.theme)]),
         )
     return table
 
@@ -262,23 +258,19 @@ def _with_themes(found: Stories, options: StoriesOptions) -> Stories:
     return themed
 
 
-def _coarse(found: Stories, options: StoriesOptions) -> Stories:
-    """The stories united to as many as are asked for. Raises ConfigError where they cannot be."""
-    if options.every or options.story is not None or options.themes or options.theme is not None:
-        raise ConfigError("--coarse goes without --all, --story, --themes and --theme", Exit.USAGE)
-    united = _with_themes(found, msgspec.structs.replace(options, themes=str(options.coarse))).united()
-    number = f"{found.counted(len(found))} united to {len(united)}"
-    say(f"{number} because you ask for it: the stream does not say that there are so many")
-    return united
-
-
 def _print_themes(found: Stories, options: StoriesOptions) -> None:
     """Print themes, largest first."""
     shown = found.themes if options.limit is None else found.themes[: options.limit]
     rows = [_theme_row(theme) for theme in shown]
     if not _write(Theme.__struct_fields__, shown, rows, options):
         title = f"themes of {found.counted(len(found))}; now: the last {found.clock.words}, to {_end(found)}"
-        console().print(story_table(title, found.united()[: len(shown)]), highlight=False)
+        columns = "theme", "title", "records", "now", "trend", found.nouns
+        table = table_of(title, *columns, wide="title", left=("trend",))
+        for theme in shown:
+            said = map(printable, (theme.title, "  " + ", ".join(theme.keywords)))
+            counts = f"{theme.records:,}", f"{theme.now:,}", ARROWS[theme.trend], f"{len(theme.stories):,}"
+            table.add_row(str(theme.theme), Text("\n".join(said)), *counts)
+        console().print(table, highlight=False)
     if len(found.themes) > len(shown):
         say(f"{len(found.themes) - len(shown)} themes not shown (--limit {len(found.themes)} shows all)")
 
@@ -293,7 +285,7 @@ def _print_records(
     source: StorySource, shown: Stories, options: StoriesOptions, most: int | None = None
 ) -> None:
     """Print the records of stories; the latest ones where there is a most."""
-    of = {label: story for story in shown for label in story.labels}
+    of = {story.label: story for story in shown}
     known = sorted(source.records([*of]), key=lambda each: (of[each[0]].label, each[1].seq))
     if most is not None and len(known) > most:
         say(f"the latest {most:,} of {len(known):,} records (--limit)")

@@ -92,7 +92,7 @@ def chosen_of(
         if (since is None or (story.last_time or 0.0) >= since)
         and (until is None or (story.began_time or 0.0) <= until)
         and (not question.growing or story.growth > 0)
-        and (not words or held.intersection(story.labels) or _says(story, words))
+        and (not words or story.label in held or _says(story, words))
     )
     large = wanted.like(story for story in wanted if story.records >= question.least)
     ordered = large.by(question.sort)

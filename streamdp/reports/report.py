@@ -120,7 +120,7 @@ class _Told(NamedTuple):
         """What the records of a source say of a story, in one pass over them, the latest first."""
         clock, counts = found.clock, np.zeros(BINS, np.int64)
         kept, texts = dict[str, Counter[str]](), dict[str, StoryRecord]()
-        for _, record in source.records(story.labels, latest=True):
+        for _, record in source.records([story.label], latest=True):
             place = record.time if clock.dated else float(record.seq)
             if place is None or place < begin:
                 continue

@@ -95,25 +95,6 @@ class Story(msgspec.Struct, frozen=True, gc=False, kw_only=True):
         """How many more records it has now than before."""
         return self.now - self.before
 
-    @property
-    def labels(self) -> list[int]:
-        """The labels that its records have."""
-        return [self.label]
-
-
-class CoarseStory(Story, frozen=True, gc=False, kw_only=True):
-    """Stories united by :meth:`Stories.united`; ``stories`` are their labels, largest first.
-
-    It has the label and the title of the largest of them; when it peaked is not known.
-    """
-
-    stories: list[int]
-
-    @property
-    def labels(self) -> list[int]:
-        """Those of the stories."""
-        return self.stories
-
 
 class StoryEvent(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     """What happened to a story: ``event`` is as in the file of events, ``records`` how many it had then.
@@ -326,10 +307,6 @@ class Stories:
         themed.themes = found
         return themed
 
-    def united(self) -> Stories:
-        """Each of their themes as one story, a :class:`CoarseStory`: a coarser cut, and no finding."""
-        return self.like(_united([s for s in self if s.theme == t.theme], t) for t in self.themes)
-
     def by(self, sort: Sort) -> Stories:
         """The same in another order."""
         return self.like(sorted(self, key=ORDERS[sort]))
@@ -379,8 +356,7 @@ class Stories:
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         """Hand the rows over as a table of Arrow. ImportError without pyarrow."""
-        coarse = {"stories": "string"} if any(isinstance(story, CoarseStory) for story in self) else {}
-        return table_of(self.rows(), {**TYPES, **coarse}).__arrow_c_stream__(requested_schema)
+        return table_of(self.rows(), TYPES).__arrow_c_stream__(requested_schema)
 
     @property
     def caption(self) -> str:
@@ -429,24 +405,6 @@ def _theme(stories: list[Story], number: int) -> Theme:
     )
 
 
-def _united(stories: list[Story], theme: Theme) -> CoarseStory:
-    """The stories of a theme as one."""
-    times = [time for story in stories for time in (story.began_time, story.last_time) if time is not None]
-    return CoarseStory(
-        label=theme.theme,
-        title=theme.title,
-        keywords=theme.keywords,
-        records=theme.records,
-        **times_of(min(times, default=None), None, max(times, default=None)),
-        first_seq=min(story.first_seq for story in stories),
-        last_seq=max(story.last_seq for story in stories),
-        now=theme.now,
-        before=theme.before,
-        trend=theme.trend,
-        stories=theme.stories,
-    )
-
-
 TYPES = {
     "story": "int64",
     "title": "string",
@@ -470,5 +428,4 @@ TYPES = {
 def row_of(story: Story) -> dict[str, Any]:
     """The columns of a story in a file."""
     columns = {"story": story.label} | {name: getattr(story, name) for name in TYPES if name != "story"}
-    columns |= {"stories": story.stories} if isinstance(story, CoarseStory) else {}
     return {name: " ".join(map(str, v)) if isinstance(v, list) else v for name, v in columns.items()}
