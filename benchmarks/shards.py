@@ -10,6 +10,7 @@ import msgspec
 import numpy as np
 
 from benchmarks.quality import labels_of, told_of, truth_of
+from benchmarks.sharded import Sharded
 from benchmarks.workloads import CHUNK, Document, documents, records_of, show, warm
 from streamdp.encode.encoders import choose_encoder
 from streamdp.encode.words import cut as words_of
@@ -17,7 +18,6 @@ from streamdp.records import Answers, Record, Reject
 from streamdp.records.columns import Columns
 from streamdp.scoring.agreement import agreement
 from streamdp.settings import Settings
-from streamdp.sharding import Sharded
 
 CORPORA = ("tweets_t", "tweets", "news_t", "news")
 

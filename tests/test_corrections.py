@@ -15,6 +15,7 @@ from oracle.enumeration import fixed_views, founders_of, log_joints
 from streams import encode, random_stream
 from test_passes import points
 
+from benchmarks.sharded import Sharded
 from streamdp.beam.looks.moves import head_by_label
 from streamdp.beam.looks.review import decide
 from streamdp.engine import Engine
@@ -24,7 +25,6 @@ from streamdp.offline.task import task_over
 from streamdp.priors import DistanceDependent, Window
 from streamdp.records import Answers, Record
 from streamdp.settings import Settings
-from streamdp.sharding import Sharded
 from streamdp.state.corrections import Correction, CorrectionError
 
 # ---------------------------------------------------------------- against enumeration

@@ -15,12 +15,12 @@ import polars as pl
 import pytest
 
 import streamdp
+from benchmarks.sharded import Sharded
 from streamdp import StreamDP
 from streamdp.engine import Engine
 from streamdp.errors import ConfigError
 from streamdp.records import Record
 from streamdp.settings import Settings
-from streamdp.sharding import Sharded
 
 
 def vectors(values: list[Any], **settings: Any) -> tuple[int, list[str]]:

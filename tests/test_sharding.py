@@ -16,13 +16,14 @@ from models import WORDS, pair
 from streams import encode, random_stream
 
 from benchmarks.drifting import demo_stream
+from benchmarks.sharded import Sharded, shard_of
 from streamdp import Engine, Record, Settings
 from streamdp.beam.search import BeamSearch
 from streamdp.encode.batch import Batch
 from streamdp.errors import ConfigError
 from streamdp.records import Assignment, Reject
 from streamdp.scoring.agreement import agreement
-from streamdp.sharding import Merger, Shard, Sharded, merge_settings, shard_of, shard_settings
+from streamdp.sharding import Merger, Shard, merge_settings, shard_settings
 
 SETTINGS = Settings(beam=2, second_look=256, retain=1024)
 

@@ -26,9 +26,9 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, Row, SparkSession
 from tables_of_vectors import write_folder
 
+from benchmarks.sharded import Sharded
 from streamdp import Engine, Record, Settings
 from streamdp.errors import ConfigError, StreamdpError
-from streamdp.sharding import Sharded
 from streamdp.spark import cluster, export_states
 from streamdp.spark.keeping import Live, body_of, packed, token_after
 from streamdp.spark.schema import Intake, rows_of

@@ -18,7 +18,7 @@ from sklearn.base import clone
 
 import streamdp
 from benchmarks.drifting import demo_stream
-from streamdp.sharding import Sharded
+from benchmarks.sharded import Sharded
 
 WAIT = 300.0
 """Seconds after which a test takes it that a thread hangs."""

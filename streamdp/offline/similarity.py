@@ -102,8 +102,8 @@ def clusters_of(labels: Integers) -> list[Integers]:
     return np.split(order, np.flatnonzero(np.diff(labels[order])) + 1)
 
 
-def point_estimate(similarity: Floats, draws: ArrayLike, loss: Loss = "vi") -> tuple[Integers, float]:
-    """The clustering of low expected loss, numbered by first appearance, and its expected loss.
+def point_estimate(similarity: Floats, draws: ArrayLike, loss: Loss = "vi") -> Integers:
+    """The clustering of low expected loss, numbered by first appearance.
 
     Greedy descent from each of the ten best different ``draws``, labels of shape (S, N), from one
     cluster and from all singletons; the best end is taken, the first on ties. A sweep moves each record
@@ -117,8 +117,7 @@ def point_estimate(similarity: Floats, draws: ArrayLike, loss: Loss = "vi") -> t
     ranked = sorted(drawn, key=lambda labels: _varying(labels, similarity, loss))
     starts = [*ranked[:DESCENTS], np.zeros_like(drawn[0]), np.arange(drawn.shape[1])]
     ends = [_descended(start, similarity, loss) for start in starts]
-    best = min(ends, key=lambda labels: _varying(labels, similarity, loss))
-    return best, expected_loss(best, similarity, loss)
+    return min(ends, key=lambda labels: _varying(labels, similarity, loss))
 
 
 def _checked(values: ArrayLike, name: str, ndim: int) -> Integers:
@@ -128,23 +127,13 @@ def _checked(values: ArrayLike, name: str, ndim: int) -> Integers:
     return given.astype(np.int64)
 
 
-def expected_loss(labels: ArrayLike, similarity: Floats, loss: Loss) -> float:
-    """The expected loss of a clustering; ``ValueError`` where the shapes do not match.
+def _varying(labels: Integers, similarity: Floats, loss: Loss) -> float:
+    """The expected loss without the term that is the same for all labels.
 
     "binder": in pairs, the sum over i < j of abs(together_ij - s_ij), which is the mean over the draws.
     "vi": in nats, the mean over i of log n_i + log sum_j s_ij - 2 log sum_{j with i} s_ij, where n_i is the
     size of the cluster of i: Wade & Ghahramani's (2018) lower bound, by Jensen's inequality in the last term.
-    The middle term, the same for all labels, is that of their package mcclust.ext: a certain clustering has
-    the value 0.
     """
-    varying = _varying(canonical(_checked(labels, "labels", ndim=1)), similarity, loss)
-    totals = similarity.sum(axis=1)
-    constant = totals.sum() / 2 if loss == "binder" else np.log(totals).mean()
-    return max(0.0, varying + float(constant))
-
-
-def _varying(labels: Integers, similarity: Floats, loss: Loss) -> float:
-    """The expected loss without the term that is the same for all labels."""
     n = len(labels)
     if similarity.shape != (n, n):
         raise ValueError(f"clusterings of {n} records but a similarity matrix of shape {similarity.shape}")

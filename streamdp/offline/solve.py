@@ -122,7 +122,7 @@ def sample(
         if chain.size > LIMIT:
             raise ConfigError(f"a point estimate is for up to {LIMIT:,} records; use --estimate best")
         similarity = similarity_matrix(np.array(draws))
-        answer, _ = point_estimate(similarity, np.array(draws), plan.estimate)
+        answer = point_estimate(similarity, np.array(draws), plan.estimate)
     chain.set_labels(answer)
     return Solution(chain.labels, chain, [trace for trace, _ in results], draws)
 

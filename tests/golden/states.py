@@ -12,6 +12,7 @@ import msgspec
 from golden.cases import GOLDEN, MAKERS, Golden
 from golden.schema import Schema, add
 
+from benchmarks.sharded import Sharded
 from streamdp.engine import Engine
 from streamdp.estimators.stored import HEAD, SUM
 from streamdp.estimators.stream_dp import StreamDP
@@ -19,7 +20,7 @@ from streamdp.priors import CRP
 from streamdp.records import Record
 from streamdp.settings import Settings
 from streamdp.settings.load import model_settings
-from streamdp.sharding import Merger, Sharded
+from streamdp.sharding import Merger
 from streamdp.state.corrections import Correction
 from streamdp.state.snapshot import PREFIX, Header, pack
 
