@@ -515,10 +515,10 @@ def test_check_recommends_an_embedding_of_texts_and_of_nothing_else(
 ) -> None:
     write(tmp_path / "in.jsonl", tickets(30))
     better = "--embed wordllama counts their meaning beside their words (about 35 us of CPU a text"
-    monkeypatch.setattr("streamdp.cli.config.names_here", lambda: iter([]))
+    monkeypatch.setattr("streamdp.cli.config.find_spec", lambda name: None)
     said = succeed(tmp_path, "check", "in.jsonl").decode()
     assert f"pip install wordllama, and {better}" in said
-    monkeypatch.setattr("streamdp.cli.config.names_here", lambda: iter(["wordllama"]))
+    monkeypatch.setattr("streamdp.cli.config.find_spec", lambda name: name)
     said = succeed(tmp_path, "check", "in.jsonl").decode()
     assert f"\nbetter: {better}" in said
     said = succeed(tmp_path, "check", "in.jsonl", "--embed", str(table_folder)).decode()

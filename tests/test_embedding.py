@@ -159,15 +159,14 @@ def test_a_function_of_the_working_folder(tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text(
         "def lengths(texts):\n    return [[len(text), 1] for text in texts]\n\n\nraised = 1 / 0\n", "utf-8"
     )
-    code, line = fail(tmp_path, "check", "--embeddings", "--embed", "mine:lengths", process=True)
+    (tmp_path / "in.txt").write_text("one\nanother\n", "utf-8")
+    code, line = fail(tmp_path, "check", "in.txt", "--embed", "mine:lengths", process=True)
     assert (code, line) == (78, "streamdp: embed: ZeroDivisionError: division by zero\n")
     (tmp_path / "ours.py").write_text(
         "def lengths(texts):\n    return [[len(text), 1] for text in texts]\n", "utf-8"
     )
-    assert (
-        "ours:lengths │         2 │"
-        in succeed(tmp_path, "check", "--embeddings", "--embed", "ours:lengths", process=True).decode()
-    )
+    said = succeed(tmp_path, "check", "in.txt", "--embed", "ours:lengths", process=True).decode()
+    assert "beside them their meaning, by ours:lengths" in said
 
 
 def test_a_function_is_checked() -> None:
@@ -222,18 +221,9 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_the_command_lists_what_is_here(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    write_package(cache / "site")
-    places = [str(cache / "site"), os.environ.get("PYTHONPATH", "")]
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, places)))
-    shown = succeed(cache, "check", "--embeddings", process=True).decode()
-    for name in ("me/tiny", "wordllama"):
-        (line,) = [line for line in shown.splitlines() if name in line]
-        assert [part.strip() for part in line.split("│")[2:4]] == ["4", "0"]
-
-
 def test_a_name_of_which_no_copy_is_here_is_one_line_without_a_network(cache: Path) -> None:
-    code, line = fail(cache, "check", "--embeddings", "--embed", "me/other", process=True)
+    (cache / "in.txt").write_text("one\n", "utf-8")
+    code, line = fail(cache, "check", "in.txt", "--embed", "me/other", process=True)
     assert code == 69
     assert "there is no folder me/other, no copy of it here, and Hugging Face gave none" in line
 

@@ -191,9 +191,6 @@ def check(
         str | None,
         typer.Argument(help="JSON lines, CSV, TSV or text, .gz, .zst or not", metavar="[FILE]"),
     ] = None,
-    embeddings: Annotated[
-        bool, typer.Option("--embeddings", help="size and speed of --embed, or of all embeddings here")
-    ] = False,
     compile: Annotated[
         bool, typer.Option("--compile", help="compile what a stream needs beforehand, for images and wheels")
     ] = False,
@@ -202,7 +199,7 @@ def check(
     """Say how a file would be read; without one, print the settings in force as a streamdp.toml."""
     from streamdp.cli.config import check
 
-    return check(settings, file, embeddings=embeddings, compiles=compile or offline, offline=offline)
+    return check(settings, file, compiles=compile or offline, offline=offline)
 
 
 @app.command(epilog="Example: streamdp correct st merge 12 57")

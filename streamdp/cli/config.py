@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import contextlib
-import time
 from collections import Counter
 from collections.abc import Sequence
+from importlib.util import find_spec
 from typing import Any
 
 import msgspec
-from rich.table import Table
 
 from streamdp.answers.listing import counted, when
 from streamdp.cli.display import Display
-from streamdp.cli.stories import console
 from streamdp.cli.summary import lateness_line
-from streamdp.demo.stream import demo_stream
 from streamdp.encode.category_encoder import CategoryEncoder
-from streamdp.encode.embedding import PACKAGES, TableEmbedding, load_embedding, names_here
+from streamdp.encode.embedding import PACKAGES
 from streamdp.encode.encoders import Encoder, encode_all, order_of
 from streamdp.encode.order import Ready
 from streamdp.encode.vector_encoder import VectorEncoder
@@ -77,15 +74,13 @@ HEADS = ("level", "component")
 """What is read of a log's lines beside time and message."""
 
 
-def check(settings: Settings, file: str | None, *, embeddings: bool, compiles: bool, offline: bool) -> int:
+def check(settings: Settings, file: str | None, *, compiles: bool, offline: bool) -> int:
     """Print what is asked for. Returns 65 if nothing of a file could be used."""
-    if (file is not None) + embeddings + compiles > 1:
-        raise ConfigError("say one of FILE, --embeddings and --compile", Exit.USAGE)
+    if file is not None and compiles:
+        raise ConfigError("say one of FILE and --compile", Exit.USAGE)
     if file is not None:
         return _check_file(settings, file)
-    if embeddings:
-        show_embeddings(settings.embed)
-    elif compiles:
+    if compiles:
         from streamdp.cli.warm import warm
 
         warm(settings, offline=offline)
@@ -142,10 +137,10 @@ def _check_file(settings: Settings, file: str) -> int:
 
 
 def _recommend_embedding() -> None:
-    here, package = next(names_here(), None), next(iter(PACKAGES))
-    first = f"{how_to_install('embed')}, pip install {package}, and " if here is None else ""
-    costs = "about 35 us of CPU a text and 100 MB of memory more: see streamdp check --embeddings"
-    print(f"better: {first}--embed {here or package} counts their meaning beside their words ({costs})")
+    (package,) = PACKAGES
+    first = "" if find_spec(package) else f"{how_to_install('embed')}, pip install {package}, and "
+    costs = "about 35 us of CPU a text and 100 MB of memory more"
+    print(f"better: {first}--embed {package} counts their meaning beside their words ({costs})")
 
 
 def _read(reader: Reader) -> list[Record | Reject]:
@@ -260,36 +255,3 @@ def _report_refusals(refused: Sequence[Reject]) -> None:
     print("refused: " + ", ".join(f"{count:,} {reason}" for reason, count in reasons.most_common()))
     for reject in refused[:SHOWN]:
         print(f"  {_place(reject.position)}: {reject.detail}")
-
-
-TEXTS, MEASURED = 500, 1.0
-"""Texts of a batch, and for how many seconds they are given vectors."""
-
-
-def show_embeddings(model: str | None) -> None:
-    """Print what one embedding costs, or each that is here. ConfigError where one cannot be used."""
-    table = Table()
-    table.add_column("model", overflow="fold")
-    for column in ("dimension", "MiB", "us a text"):
-        table.add_column(column, justify="right")
-    texts = [record.text for record in demo_stream(TEXTS, 0)]
-    for name in names_here() if model is None else [model]:
-        try:
-            embedding = load_embedding(name)
-        except ConfigError as error:
-            if model is not None:
-                raise
-            say(error.message, "warning")
-            continue
-        embedding.rows(texts)  # compiles, and loads what a function loads
-        rounds, began, taken = 0, time.perf_counter(), 0.0
-        while taken < MEASURED:
-            embedding.rows(texts)
-            rounds, taken = rounds + 1, time.perf_counter() - began
-        size = f"{embedding.bytes / 2**20:,.0f}" if isinstance(embedding, TableEmbedding) else ""
-        table.add_row(name, f"{embedding.dimension:,}", size, f"{1e6 * taken / rounds / TEXTS:,.0f}")
-    if table.row_count:
-        console().print(table, highlight=False)
-    else:
-        needed = f"{how_to_install('embed')}, then pip install {' or '.join(PACKAGES)}"
-        print(f"no embedding is here: {needed}; or name a folder that model2vec loads, or MODULE:FUNCTION")

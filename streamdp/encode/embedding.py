@@ -9,7 +9,7 @@ import itertools
 import logging
 import os
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Self
@@ -61,17 +61,6 @@ def load_embedding(name: str) -> Embedding:
 def is_function(name: str) -> bool:
     """Whether a name is MODULE:FUNCTION."""
     return ":" in name and not os.path.isdir(name)
-
-
-def names_here() -> Iterator[str]:
-    """The tables on this machine that need no path: of packages, and copies from Hugging Face."""
-    yield from (name for name in PACKAGES if importlib.util.find_spec(name) is not None)
-    if importlib.util.find_spec("huggingface_hub") is not None:
-        from huggingface_hub.constants import HF_HUB_CACHE
-
-        for config in sorted(Path(HF_HUB_CACHE).glob("models--*--*/snapshots/*/config.json")):
-            if "model2vec" in config.read_text(errors="replace"):
-                yield config.parents[2].name.removeprefix("models--").replace("--", "/", 1)
 
 
 @entry
@@ -127,7 +116,6 @@ class TableEmbedding(_Shared):
             hashed.update(file.read_bytes())
         self.digest = hashed.hexdigest()[:32]
         self._vectors = np.ascontiguousarray(model.embedding, np.float32)
-        self.bytes = self._vectors.nbytes
         self._places = np.arange(len(model.tokens), dtype=np.int32)
         if model.token_mapping is not None:
             self._places = np.array(model.token_mapping, np.int32)
@@ -274,9 +262,7 @@ def _fetched(name: str) -> Path:
 
     if not re.fullmatch(r"[\w-][\w.-]*/[\w.-]+", name):
         known = f"a folder, one of {', '.join(PACKAGES)}, MODULE:FUNCTION, or OWNER/NAME of Hugging Face"
-        raise EmbeddingError(
-            f"there is no folder {name}: name {known} (streamdp check --embeddings lists those here)"
-        )
+        raise EmbeddingError(f"there is no folder {name}: name {known}")
     parts: dict[str, Any] = {"repo_id": name, "allow_patterns": _FETCHED}
     try:
         with contextlib.suppress(OSError):
