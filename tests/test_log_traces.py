@@ -8,9 +8,12 @@ from datetime import UTC, datetime
 
 import pytest
 
+from streamdp import Engine
 from streamdp.decode.decoder import Decoder
 from streamdp.decode.log import LogLines
 from streamdp.decode.log_reader import LogReader
+from streamdp.decode.log_traces import ENDS
+from streamdp.lines.base import NAMED
 from streamdp.records import Raw, Record
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC).timestamp()
@@ -41,7 +44,7 @@ tried twice
 Caused by: org.acme.mail.NoSuchUserException: 550 nobody
 \tat org.acme.mail.Smtp.rcpt(Smtp.java:7)
 \t... 3 common frames omitted""",
-        "org.acme.mail.SendFailed@org.acme.mail.Sender.send: three addresses; "
+        "org.acme.mail.SendFailed-Error@org.acme.mail.Sender.send: three addresses; "
         "org.acme.mail.NoSuchUserException: 550 nobody tried twice",
     ),
     "kotlin": (
@@ -163,7 +166,7 @@ ValueError: no""",
     +---------------- 2 ----------------
     | TypeError: b
     +------------------------------------""",
-        "ExceptionGroup@shop/main.py#<module>: two (2 sub-exceptions)",
+        "ExceptionGroup-Error@shop/main.py#<module>: two (2 sub-exceptions)",
     ),
     "python, syntax": (
         """\
@@ -207,7 +210,7 @@ goroutine 1 [chan receive]:
 main.wait(...)
 \t/app/main.go:17 +0x1d
 exit status 2""",
-        "fatal-error@main.wait: all goroutines are asleep - deadlock!",
+        "fatal-Error@main.wait: all goroutines are asleep - deadlock!",
     ),
     "go, of a server": (
         """\
@@ -283,7 +286,7 @@ exception 'Acme\\Broken' with message 'cart 5 is empty' in /var/www/src/Cart.php
 Stack trace:
 #0 /var/www/src/Shop.php(23): add()
 #1 {main}""",
-        "Acme\\Broken@src/Cart.php#add: cart 5 is empty",
+        "Acme\\Broken-Error@src/Cart.php#add: cart 5 is empty",
     ),
     "dart": (
         """\
@@ -312,7 +315,7 @@ Fatal error: Index out of range: file Swift/ContiguousArrayBuffer.swift, line 60
 Current stack trace:
 0    libswiftCore.so                    0x00007f1f5ff8f1c0 _swift_stdlib_reportFatalErrorInFile + 112
 1    shop                               0x000055d0c8d0a1b2 Cart.add + 18""",
-        "Fatal-error@Cart.add: Index out of range: file Swift/ContiguousArrayBuffer.swift, line 600",
+        "Fatal-Error@Cart.add: Index out of range: file Swift/ContiguousArrayBuffer.swift, line 600",
     ),
     "c++": (
         """\
@@ -321,7 +324,7 @@ terminate called after throwing an instance of 'shop::Empty'
 #0  __GI_raise (sig=6) at ../sysdeps/raise.c:50
 #1  0x0000555555555189 in shop::Cart::add (this=0x7ffe) at cart.cpp:17
 #2  main () at main.cpp:3""",
-        "shop::Empty@shop::Cart::add: cart 5 is empty",
+        "shop::Empty-Error@shop::Cart::add: cart 5 is empty",
     ),
     "elixir": (
         """\
@@ -523,3 +526,34 @@ def test_a_trace_has_the_time_and_the_level_of_the_line_before_it() -> None:
     assert [record.position["line"] for record in records] == [1, 2]
     assert {record.time for record in records} == {1767607200.0}
     assert [record.keep for record in records] == [{"level": "ERROR"}] * 2
+
+
+def crash(kind: str, place: str) -> str:
+    """A crash as a debugger shows it, or one of Ruby."""
+    if kind.startswith("SIG"):
+        return f"Program received signal {kind}, it broke.\n#0  0x7f01 in {place} () at {place}.c:7"
+    return f"/srv/app/{place}.rb:7:in `{place}': no such row ({kind})\n\tfrom /srv/app/main.rb:9:in `<main>'"
+
+
+@pytest.mark.parametrize("kinds", [("SIGSEGV", "SIGABRT", "SIGBUS"), ("RecordNotFound", "Timeout", "Empty")])
+def test_crashes_of_any_name_and_place_are_never_one_template(kinds: tuple[str, ...]) -> None:
+    assert [bytes(end.tolist()).decode() for end in NAMED] == list(ENDS)
+    log, engine = LogLines(None, None), Engine(likelihood="template")
+    places = ("main", "find", "load", "save", "send", "open", "wait", "draw")
+    texts = [crash(kind, place) for _ in range(3) for kind in kinds for place in places]
+    for text in texts:
+        for line in text.split("\n"):
+            log.read(line.encode(), NOW)
+        log.end()
+    engine.advance([held.message for held in log.overdue])
+    found = {str(cluster.template).split()[0].rstrip(":") for cluster in engine.clusters()}
+    frames = [each if kinds[0] == "SIGSEGV" else f"app/{each}.rb#{each}" for each in places]
+    assert found == {f"{kind}-Error@{frame}" for kind in kinds for frame in frames}
+
+
+def test_an_exception_without_a_frame_has_an_unknown_one() -> None:
+    log = LogLines(None, None)
+    for line in ("Traceback (most recent call last):", "KeyError: 'socks'"):
+        log.read(line.encode(), NOW)
+    log.end()
+    assert [held.message for held in log.overdue] == ["KeyError@unknown: 'socks'"]

@@ -17,6 +17,9 @@ NEAR = 8
 WRAPPED = 5
 """Lines over which the message of an exception may go on."""
 
+ENDS = ("Error", "ption", "wable", "panic", "rrupt", "Fault")
+"""How kinds end that are never values of a template, with a frame; others are ``-Error``."""
+
 _NEVER = "(?!)"
 _KIND = r"(?:[^\W\d][\w$]*(?:\.|::))*[\w$]*(?:Error|Exception|Throwable)(?![\w$])(?!\.\w)"
 _NAMED = re.compile(rf"(?<![\w.$:/#-])(?:{_KIND}|panic(?=:| serving | recovered))", re.ASCII)
@@ -199,9 +202,9 @@ class _Open:
 
     def text(self) -> str:
         """The line that names the exception, with a frame."""
-        frame = self.own or self.first
-        kind = self.kind.replace(" ", "-") or "exception"
-        return f"{self.before}{kind}{frame and '@' + frame}{self.said.rstrip(' :')}"
+        kind = re.sub("error$", "Error", self.kind.replace(" ", "-")) or "exception"
+        kind = kind if kind.endswith(ENDS) else f"{kind}-Error"
+        return f"{self.before}{kind}@{self.own or self.first or 'unknown'}{self.said.rstrip(' :')}"
 
     def follows(self, text: str, apart: bool, wraps: bool) -> bool:
         """Whether a line is of this trace.
@@ -217,7 +220,7 @@ class _Open:
             return True
         if self.over and self.language is not None and self.language.begins.match(text) and "|" not in text:
             return False
-        if not self.over and (self._frame(text) or (self.first and not code and self._ends(text))):
+        if not self.over and (self._frame(text) or (not code and self._ends(text))):
             self.sure, self.wraps = True, WRAPPED if self.over and apart else 0
         elif code or self._more(text):
             self.sure, self.awaits = True, _NESTED.match(text) is not None
@@ -266,7 +269,8 @@ class _Open:
             self.own = told
 
     def _ends(self, text: str) -> bool:
-        found = None if self.language is None else self.language.ends.match(text)
+        ends = self.language is not None and (self.first or _FIRST.match(text))
+        found = self.language.ends.match(text) if self.language and ends else None
         if found is None or self.kind:
             self.over = found is not None and self.language is _PYTHON
             return self.over
