@@ -17,12 +17,23 @@ from contextlib import contextmanager
 from types import BuiltinFunctionType
 from typing import Any
 
+import llvmlite.binding as llvm
 import numba
 from llvmlite import ir
-from numba.core import base, cgutils, codegen, event, typed_passes, types
-from numba.core.compiler import CompilerBase, DefaultPassBuilder, Flags
+from numba.core import (
+    base,
+    cgutils,
+    codegen,
+    event,
+    postproc,
+    transforms,
+    typed_passes,
+    types,
+    untyped_passes,
+)
+from numba.core.compiler import CompilerBase, Flags
 from numba.core.compiler_lock import global_compiler_lock
-from numba.core.compiler_machinery import AnalysisPass, register_pass
+from numba.core.compiler_machinery import AnalysisPass, PassManager, register_pass
 from numba.core.types import functions
 from numba.extending import overload, register_jitable
 
@@ -49,14 +60,15 @@ def leave_blas_for_later() -> None:
 
 @contextmanager
 def quickly() -> Iterator[None]:
-    """While it lasts, numba leaves out what takes it a fifth of its time, and changes nothing.
+    """While it lasts, numba leaves out what takes it a third of its time, and changes nothing.
 
     No garbage is looked for: most of what a compiler makes lasts until it is done. What an operator makes of
-    numbers, and the size of a type, are looked up once. Nobody is told of each lock of LLVM.
+    types, and the size of a type, are looked up once. Nobody is told of each lock of LLVM.
     """
     ours: tuple[tuple[Any, str, Any], ...] = (
         (functions.BaseFunction, "get_call_type", _call_type),
         (base.BaseContext, "get_abi_sizeof", _size),
+        (postproc.PostProcessor, "run", _processed),
         (event, "start_event", _started),
         (event, "end_event", _ended),
     )
@@ -77,17 +89,16 @@ def quickly() -> Iterator[None]:
 _OWN = (
     functions.BaseFunction.get_call_type,
     base.BaseContext.get_abi_sizeof,
+    postproc.PostProcessor.run,
     event.start_event,
     event.end_event,
 )
 _calls: dict[Any, Any] = {}
 _sizes: dict[int, tuple[Any, int]] = {}
-_PLAIN = (types.Integer, types.Float, types.Boolean, types.IntegerLiteral)
 
 
 def _call_type(function: Any, context: Any, given: Any, named: Any) -> Any:
-    operator = isinstance(function.typing_key, BuiltinFunctionType)
-    if named or not operator or not all(isinstance(each, _PLAIN) for each in given):
+    if named or not isinstance(function.typing_key, (BuiltinFunctionType, type)):
         return _OWN[0](function, context, given, named)
     if (function, given) not in _calls:
         _calls[function, given] = _OWN[0](function, context, given, named)
@@ -100,14 +111,22 @@ def _size(context: Any, kind: Any) -> int:
     return _sizes[id(kind)][1]
 
 
+def _processed(processor: Any, emit_dels: bool = False, extend_lifetimes: bool = False) -> None:
+    """What numba does ten times for a function; how long variables live is not asked, as none are freed."""
+    found = processor.func_ir
+    found.blocks = transforms.canonicalize_cfg(found.blocks)
+    found.variable_lifetime = postproc.VariableLifetime(found.blocks)
+    found.generator_info = None
+
+
 def _started(kind: str, data: Any = None) -> None:
     if kind != _LOCK:
-        _OWN[2](kind, data)
+        _OWN[3](kind, data)
 
 
 def _ended(kind: str, data: Any = None, exc_details: Any = None) -> None:
     if kind != _LOCK:
-        _OWN[3](kind, data, exc_details)
+        _OWN[4](kind, data, exc_details)
 
 
 _LOCK = "numba:llvm_lock"
@@ -125,6 +144,13 @@ class _Counter(event.Listener):
 
 _register: Any = event.register
 _register("numba:compile", _Counter())
+
+
+def _optimiser(generator: Any, level: int) -> Any:
+    """LLVM's passes of a level, for the CPU that code is made for."""
+    tuning = llvm.create_pipeline_tuning_options(speed_level=level)
+    tuning.loop_vectorization, tuning.slp_vectorization = True, False
+    return llvm.create_pass_builder(generator._tm, tuning)  # noqa: SLF001 - numba has no other way
 
 
 class _Environments:
@@ -148,13 +174,19 @@ class InnerLibrary(codegen.JITCodeLibrary):
         """What made the library."""
         return _Environments(self._codegen)
 
+    def add_llvm_module(self, ll_module: Any) -> None:
+        """Take code, made short by quick passes: it is optimised where it is linked."""
+        ll_module.data_layout = self._codegen._data_layout  # noqa: SLF001 - as numba's own libraries do
+        optimiser = _optimiser(self._codegen, 1)
+        passes = optimiser.getFunctionPassManager()
+        for function in ll_module.functions:
+            if not function.is_declaration:
+                passes.run(function, optimiser)
+        self._final_module.link_in(ll_module)
+
     def finalize(self) -> None:
-        """Link what is called; optimise nothing, emit nothing."""
+        """Link nothing, optimise nothing, emit nothing."""
         self._raise_if_finalized()
-        for library in dict.fromkeys(self._linking_libraries):
-            self._reload_init.update(library._reload_init)  # noqa: SLF001 - as numba's own libraries do
-            module = library._get_module_for_linking()  # noqa: SLF001
-            self._final_module.link_in(module, preserve=True)
         self._finalized = True
 
     def get_pointer_to_function(self, name: str) -> int:
@@ -166,7 +198,16 @@ class InnerLibrary(codegen.JITCodeLibrary):
 class _EntryLibrary(codegen.JITCodeLibrary):
     """Code that is optimised and emitted, and linked elsewhere."""
 
-    def _finalize_final_module(self) -> None:
+    def finalize(self) -> None:
+        """Link all that is called, each library once, and optimise it."""
+        callers: list[Any] = [self]
+        for caller in callers:
+            callers += (each for each in caller._linking_libraries if each not in callers)  # noqa: SLF001 - as above
+        for each in callers[1:]:
+            module = each._get_module_for_linking()  # noqa: SLF001 - as above
+            self._final_module.link_in(module, preserve=True)
+        optimiser = _optimiser(self._codegen, 3)
+        optimiser.getModulePassManager().run(self._final_module, optimiser)
         for function in self._final_module.functions:
             if not function.is_declaration and function.name != self.name:
                 function.linkage = "internal"
@@ -213,8 +254,26 @@ _NAMES = hash(Flags())
 """That of any: numba takes the names of the settings alone."""
 
 
+_PASSES = (
+    untyped_passes.TranslateByteCode,
+    untyped_passes.FixupArgs,
+    untyped_passes.IRProcessing,
+    untyped_passes.RewriteSemanticConstants,
+    untyped_passes.GenericRewrites,
+    untyped_passes.ReconstructSSA,
+    untyped_passes.DeadBranchPrune,
+    typed_passes.NopythonTypeInference,
+    _ChooseLibrary,
+    typed_passes.PreLowerStripPhis,
+    typed_passes.NativeLowering,
+    typed_passes.NoPythonBackend,
+)
+"""Of numba's passes those that kernels need: they have no closures, ``with``, loops over literals, or
+operations with whole arrays."""
+
+
 class InnerCompiler(CompilerBase):
-    """numba's own pipeline, but for the library."""
+    """numba's own passes, fewer of them, and a library of the inner kind."""
 
     def __init__(
         self, typing: Any, target: Any, library: Any, args: Any, result: Any, flags: Any, local: Any
@@ -223,8 +282,9 @@ class InnerCompiler(CompilerBase):
 
     def define_pipelines(self) -> list[Any]:
         """One pipeline."""
-        passes = DefaultPassBuilder.define_nopython_pipeline(self.state)
-        passes.add_pass_after(_ChooseLibrary, typed_passes.NopythonTypeInference)
+        passes = PassManager("kernel")
+        for each in _PASSES:
+            passes.add_pass(each, each.__name__)
         passes.finalize()
         return [passes]
 
@@ -261,7 +321,7 @@ def tell_of(declared: Iterable[Any]) -> None:
         if hasattr(each, "implementation_for"):
             overload(each, jit_options=options, strict=False)(each.implementation_for)
         else:
-            register_jitable(forceinline=True, **_OPTIONS)(each)
+            register_jitable(forceinline=True, **INNER)(each)
 
 
 def compiled(function: Callable[..., Any], arguments: tuple[Any, ...], name: str) -> MachineCode:
