@@ -151,7 +151,8 @@ def test_a_report_fits_three_screens_a_phone_and_paper(papers: Path) -> None:
         broken = "all => all.filter((e) => e.getClientRects().length > 1).map((e) => e.textContent)"
         page.set_viewport_size({"width": 390, "height": 844})
         shown = "all => all.filter((e) => e.getClientRects().length).length"
-        assert page.eval_on_selector_all("article:first-of-type li", shown) == 3
+        assert page.evaluate("document.documentElement.scrollHeight") <= 3 * 844
+        assert page.eval_on_selector_all("article:first-of-type li", shown) == 2
         assert page.evaluate("document.documentElement.scrollWidth") <= 390
         assert page.eval_on_selector_all("time", broken) == []
         paper = page.pdf(format="A4")

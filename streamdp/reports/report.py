@@ -61,8 +61,8 @@ ul { list-style: none; margin: .4rem 0 0; padding: 0 } .template { font: .9rem/1
   overflow: hidden; margin-top: .2rem }
 .warning { border-left: 4px solid #d9762b; padding-left: .8rem }
 @page { margin: 14mm }
-@media screen and (max-width: 30rem) { .stories :is(h2, li, .sources) { -webkit-line-clamp: 3 }
-  .stories li:nth-child(n+4) { display: none } }
+@media screen and (max-width: 30rem) { article { padding: .6rem 0 } svg { height: 24px }
+  .stories :is(li:nth-child(n+3), .sources, article + article figcaption) { display: none } }
 @media print { html { font-size: 8.5pt; line-height: 1.3 } body { max-width: none; padding: 0 }
   .stories { display: block; columns: 2; column-gap: 1.4rem } article { padding: .5rem 0 }
   .stories :is(h2, li, .sources) { display: block }
