@@ -72,6 +72,19 @@ def test_changes_are_those_that_the_command_prints(served: Served) -> None:
     assert changes(served, "2023-11-14T23:13:20Z", all="true")[0] == 200
 
 
+def test_the_command_lists_the_stories_of_a_service(served: Served) -> None:
+    address = f"http://127.0.0.1:{served.port}"
+    table = call(served.folder, "stories", address, "--limit", "1")
+    assert table.stdout.decode().startswith(f"stories of {address}: 280 records")
+    assert b"1 story not shown (--limit 2 shows all)" in table.stderr
+    for words in ((), ("--search", "votes"), ("--sort", "title", "--limit", "1")):
+        done = call(served.folder, "stories", address, "--json", *words)
+        query = urllib.parse.urlencode([(words[i][2:], words[i + 1]) for i in range(0, len(words), 2)])
+        listed = served.ask("GET", f"/v1/stories?{query}")[1]["stories"]
+        assert [json.loads(line) for line in done.stdout.splitlines()] == listed
+    assert call(served.folder, "stories", address, "--csv").stdout.count(b"\n") == 3
+
+
 def test_changes_since_a_mark(served: Served) -> None:
     done = call(served.folder, "diff", "st", "--mark", "deploy", "--time", "2023-11-14T23:13:20Z")
     assert done.returncode == 0, done.stderr

@@ -153,12 +153,19 @@ def test_pages_and_tables_are_harmless_where_they_are_opened(told: Path, tmp_pat
             assert "\x1b" not in succeed(tmp_path, "stories", path, *options).decode()
 
 
-@pytest.mark.parametrize("command", ["stories", "diff"])
-def test_an_address_is_no_path_and_that_is_said(tmp_path: Path, command: str) -> None:
-    more = () if command == "stories" else ("--since", "1h")
-    code, message = fail(tmp_path, command, "http://127.0.0.1:9", *more)
-    assert (code, message.count("\n")) == (64, 1)
-    assert "is an address" in message
+@pytest.mark.parametrize(
+    ("said", "code", "why"),
+    [
+        (("stories",), 69, "does not answer"),
+        (("stories", "--records"), 64, "is a service: for --records name its --state or --store"),
+        (("stories", "--report", "r.html"), 64, "is a service: for --report name its --state or --store"),
+        (("diff", "--since", "1h"), 64, "is an address"),
+    ],
+)
+def test_an_address_is_that_of_a_service(tmp_path: Path, said: tuple[str, ...], code: int, why: str) -> None:
+    found, message = fail(tmp_path, said[0], "http://127.0.0.1:9", *said[1:])
+    assert (found, message.count("\n")) == (code, 1)
+    assert why in message
 
 
 def test_harmless_cells() -> None:

@@ -257,7 +257,9 @@ def stories(
     options: StoriesOptions,
     path: Annotated[
         str,
-        typer.Argument(help="state folder, snapshot, store, or output of streamdp consume", metavar="PATH"),
+        typer.Argument(
+            help="state folder, snapshot, store, output of consume, or URL of a service", metavar="PATH"
+        ),
     ],
     address: PageAddress,
     classes: Classes,

@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 import io
 import json
-import os
 import sys
 from typing import BinaryIO
 
-from streamdp.cli.serve import TOKEN
 from streamdp.errors import ConfigError, Exit, how_to_install
-from streamdp.run.observers import checked_token, token_in
+from streamdp.questions.sources import LocalSource, RemoteSource
+from streamdp.reports.source import is_address
+from streamdp.run.observers import token_of
 from streamdp.state.corrections import CorrectionRequest
 
 
@@ -21,16 +21,7 @@ def serve_programs(where: str, token: str | None, *, corrects: bool) -> None:
         from streamdp.programs.server import Tools
     except ImportError:
         raise ConfigError(f"mcp needs more packages: {how_to_install('mcp')}", Exit.UNAVAILABLE) from None
-    from streamdp.questions.sources import LocalSource, RemoteSource
-
-    source: LocalSource | RemoteSource
-    if where.startswith(("http://", "https://")):
-        known = token_in(token)
-        if known is None and TOKEN in os.environ:
-            known = checked_token(os.environ[TOKEN], TOKEN)
-        source = RemoteSource(where, known)
-    else:
-        source = LocalSource(where)
+    source = RemoteSource(where, token_of(token)) if is_address(where) else LocalSource(where)
     if corrects and CorrectionRequest not in source.can:
         raise ConfigError(
             f"--allow-corrections: {where} takes none: name the folder of a state, or a service", Exit.USAGE

@@ -21,7 +21,7 @@ from streamdp.records.stored import holds_nothing
 from streamdp.run.alarm import Alarm
 from streamdp.run.interrupt import LIMIT, Interrupt
 from streamdp.run.messages import warn
-from streamdp.run.observers import LivePage, Measured, Observers, checked_token, token_in
+from streamdp.run.observers import TOKEN, LivePage, Measured, Observers, token_of
 from streamdp.run.reading import COLUMNS, format_of
 from streamdp.settings import Settings
 from streamdp.settings.alerts import Alerting
@@ -29,9 +29,6 @@ from streamdp.settings.assemble import automatic
 from streamdp.settings.io_options import NOWHERE, Input, Outputs, Service, Serving
 from streamdp.state.snapshot import snapshots
 from streamdp.web import is_loopback
-
-TOKEN = "STREAMDP_TOKEN"  # noqa: S105 - its name
-"""The environment variable of the token, where no file holds it."""
 
 
 def _size(text: str | None) -> int:
@@ -45,15 +42,14 @@ def _size(text: str | None) -> int:
 
 def _token(at: Service) -> str | None:
     """The token that clients send; None for none. Raises StreamdpError."""
-    if at.token is None and TOKEN in os.environ:
-        return checked_token(os.environ[TOKEN], TOKEN)
-    if not is_loopback(at.host) and not (at.token or at.tls_clients):
+    token = token_of(at.token)
+    if token is None and not is_loopback(at.host) and not at.tls_clients:
         raise ConfigError(
             f"--host {at.host} can be reached from other machines: say --token PATH, set {TOKEN}, or let "
             "clients show certificates (--tls-clients)",
             Exit.USAGE,
         )
-    return token_in(at.token)
+    return token
 
 
 def _tls(at: Service) -> dict[str, Any]:

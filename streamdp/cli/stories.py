@@ -22,7 +22,7 @@ from streamdp.questions.asking import chosen_of, stories_asked, story_of
 from streamdp.questions.questions import ListStories
 from streamdp.reports.marks import since_of
 from streamdp.reports.report import report as written
-from streamdp.reports.source import StateStories, StorySource, source_of
+from streamdp.reports.source import StateStories, StorySource, is_address, source_of
 from streamdp.run.lines import csv_of
 from streamdp.run.messages import say
 from streamdp.settings.schema import Classes
@@ -46,6 +46,9 @@ def stories(path: str, options: StoriesOptions, classes: Classes) -> None:
     """Print the stories of a path. Raises StreamdpError."""
     if options.csv and options.json:
         raise ConfigError("say one of --csv and --json", Exit.USAGE)
+    if is_address(path):
+        _list_of_service(path, options)
+        return
     if options.report is not None:
         _report(path, options.report, options, classes)
         return
@@ -71,6 +74,31 @@ def stories(path: str, options: StoriesOptions, classes: Classes) -> None:
             say(f"no {found.noun} was found")
     for line in _left_out(found, chosen, shown, small, source, options):
         say(line)
+
+
+def _list_of_service(address: str, options: StoriesOptions) -> None:
+    """Print the stories that a running service lists. Raises StreamdpError."""
+    from streamdp.questions.sources import RemoteSource
+    from streamdp.run.observers import token_of
+
+    for name in ("report", "story", "themes", "theme", "now"):
+        if getattr(options, name) is not None or options.records:
+            asked = "records" if options.records else name
+            how = f"for --{asked} name its --state or --store"
+            raise ConfigError(f"{address} is a service: {how}", Exit.USAGE)
+    most = options.limit or (1_000 if options.csv or options.json else IN_TABLE)
+    source = RemoteSource(address, token_of(None))
+    found = source.answer(msgspec.structs.replace(_question(options), limit=min(most, 1_000)))
+    kind = "lines" if any(story.template for story in found.stories) else "texts"
+    shown = Stories(found.stories, records=found.records, kind=kind)
+    if not _write_stories(shown, options):
+        title = f"{shown.nouns} of {address}: {counted(found.records, 'record')}"
+        console().print(story_table(title, shown, samples=options.samples), highlight=False)
+    if found.next is not None:
+        say(f"{shown.counted(found.total - len(shown))} not shown (--limit {found.total} shows all)")
+    for line in (found.lacking, *found.warnings):
+        if line:
+            say(line)
 
 
 def console(width: int = 140) -> Console:

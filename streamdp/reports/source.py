@@ -111,14 +111,16 @@ def settings_of(header: Header, classes: Classes) -> Settings:
         raise SnapshotError(f"it was made under settings that cannot be: {error}", Exit.BAD_DATA) from None
 
 
+def is_address(path: str) -> bool:
+    """Whether this is where a service is."""
+    return path.startswith(("http://", "https://"))
+
+
 def is_state(path: str | Path) -> bool:
     """Whether this is a folder of snapshots or one of them. Raises StoriesError where nothing is there."""
-    if str(path).startswith(("http://", "https://")):
-        raise StoriesError(
-            f"{path} is an address: name the --state or --store of that service; over HTTP, curl "
-            f"{str(path).rstrip('/')}/v1/stories says the same, and streamdp mcp answers agents",
-            Exit.USAGE,
-        )
+    if is_address(str(path)):
+        how = "streamdp stories lists its stories; for all else name the --state or --store of that service"
+        raise StoriesError(f"{path} is an address: {how}", Exit.USAGE)
     if Path(path).is_dir():
         return True
     with foreseen(StoriesError, path, "read", Exit.NO_INPUT):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import os
 import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
@@ -38,6 +39,9 @@ from streamdp.state.snapshot import StateFolder, written_at
 
 if TYPE_CHECKING:
     from streamdp.page.server import Page
+
+TOKEN = "STREAMDP_TOKEN"  # noqa: S105 - its name
+"""The environment variable of the token, where no file holds it."""
 
 SECONDS = 2.0
 """Seconds between two looks for a newer snapshot."""
@@ -273,6 +277,11 @@ def token_in(path: str | None) -> str | None:
         token = checked_token(file.read().strip(), path)
     warn_of_readers(path)
     return token
+
+
+def token_of(path: str | None) -> str | None:
+    """The token of a service: of a file, or of the environment. Raises StreamdpError."""
+    return token_in(path) if path or TOKEN not in os.environ else checked_token(os.environ[TOKEN], TOKEN)
 
 
 def checked_token(token: str, where: str) -> str:
