@@ -13,19 +13,12 @@ from msgspec.structs import replace
 from streamdp.kernels.jit import entry
 from streamdp.likelihoods import Likelihood
 from streamdp.offline.chain import Chain
-from streamdp.offline.kernels.allocation import Allocation, enter, leave, take_slot
+from streamdp.offline.kernels.allocation import Allocation, enter, leave_all, take_slot
 from streamdp.offline.kernels.rng import draw_log
 from streamdp.offline.kernels.store import Store, score
 from streamdp.offline.prepare import Data
 from streamdp.offline.samplers.gibbs import Gibbs, sweep
 from streamdp.priors.base import Prior, Weights
-
-
-@entry
-def leave_all(store: Store, allocation: Allocation, first: int) -> None:
-    """Take the records from a first one on out of their slots."""
-    for i in range(first, allocation.labels.shape[0]):
-        leave(store, allocation, i)
 
 
 @entry

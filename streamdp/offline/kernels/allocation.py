@@ -158,3 +158,10 @@ def clear_from(store: Store, first: int) -> None:
     """Clear all slots from a first one on."""
     for slot in range(first, store.size.shape[0]):
         clear(store, slot)
+
+
+@entry
+def leave_all(store: Store, allocation: Allocation, first: int) -> None:
+    """Take the records from a first one on out of their slots."""
+    for i in range(first, allocation.labels.shape[0]):
+        leave(store, allocation, i)

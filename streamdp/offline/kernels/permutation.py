@@ -49,7 +49,7 @@ def _log_add(a: float, b: float) -> float:
 
 @entry
 def draw_order(program: Program, labels: np.ndarray, clusters: int, random: np.ndarray) -> None:
-    """A permutation given the clustering, ``labels``: its clusters and each of them in random order."""
+    """A permutation given the clustering, ``labels``: its clusters in random order, and each in random order."""
     order, bounds, rank, cursor = program.order, program.bounds, program.labels, program.offset
     n = labels.shape[0]
     for k in range(clusters):
