@@ -253,6 +253,7 @@ MOVES: list[tuple[str, Callable[[], Move]]] = [
     ("seconds", LinkGibbs),
     ("pitman_yor", lambda: SplitMerge(3)),
     ("crp", SequentiallyAllocated),
+    ("crp", lambda: Permutation(order="markov")),
     ("crp", lambda: Permutation(keep=0.01)),
     ("crp", lambda: Permutation(order="projection-pair")),
 ]

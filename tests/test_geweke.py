@@ -154,7 +154,7 @@ PRIORS: dict[str, Any] = {"crp": pr.CRP(1.2), "pitman_yor": pr.PitmanYor(0.7, 0.
 
 def metropolis() -> Move:
     """The weight of a run must not follow the present clustering, so it is not left to the first call."""
-    move = Permutation()
+    move = Permutation(order="markov")
     move.expansion = -0.6
     return move
 

@@ -15,6 +15,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import cache
+from itertools import permutations
 from typing import Any
 
 import numpy as np
@@ -132,9 +133,9 @@ def test_splits_and_mergers(family: str, splitter: str) -> None:
     assert agreement(family, prior, [move]) > LEAST
 
 
-@pytest.mark.parametrize("family", FAMILIES)
-def test_permutations(family: str) -> None:
-    move, prior = Permutation(), NAMES[FAMILIES.index(family) % 3]
+@pytest.mark.parametrize(("family", "order"), covering(FAMILIES, ("uniform", "markov", "markov-ratio")))
+def test_permutations(family: str, order: Any) -> None:
+    move, prior = Permutation(order=order), NAMES[FAMILIES.index(family) % 3]
     assert agreement(family, prior, [move], n=5, draws=DRAWS_OF_FIVE, thin=4) > LEAST
     assert move.proposed == DRAWS_OF_FIVE * 4
 
@@ -149,6 +150,50 @@ def orders_of_one_cluster(chain: Chain, order: Any, rounds: int = 2_000) -> Coun
         assert move.program is not None
         counts[tuple(move.program.order.tolist())] += 1
     return counts
+
+
+def markov_orders(problem: Problem, weight: Callable[[int, int], float]) -> dict[Any, float]:
+    """p(order) of all records: the first uniform, the next by the log weight of following the one before."""
+    law = {}
+    for order in permutations(range(problem.n)):
+        p = 1.0 / problem.n
+        for t in range(1, problem.n):
+            rest = [math.exp(weight(order[t - 1], b)) for b in order[t:]]
+            p *= rest[0] / math.fsum(rest)
+        law[order] = p
+    return law
+
+
+@pytest.mark.parametrize("family", ["multinomial", "gaussian", "poisson"])
+def test_markov_orders_are_the_papers_or_by_the_ratio(family: str) -> None:
+    problem = problem_of(family, 4)
+
+    def given(a: int, b: int) -> float:  # log p(b | a)
+        return problem.log_h((min(a, b), max(a, b))) - problem.log_h((a,))
+
+    laws = {
+        "markov": markov_orders(problem, given),
+        "markov-ratio": markov_orders(problem, lambda a, b: given(a, b) - problem.log_h((b,))),
+    }
+    for order, law in laws.items():
+        drawn = orders_of_one_cluster(problem.chain(pr.CRP(1.0)), order)
+        assert p_value(drawn, law) > LEAST
+        assert all(p_value(drawn, other) < PLANTED for other in laws.values() if other is not law)
+
+
+def test_a_short_text_of_other_words_follows_under_the_papers_weights() -> None:
+    """After "a", p(b | a) prefers the short "b" to "a a a a a a", which the ratio prefers."""
+    words = [(np.array([w]), np.array([c])) for w, c in ((0, 1), (0, 6), (1, 1))]
+    chain = Chain(Data.of_words(words), lk.DirichletMultinomial(1.0, 10), pr.CRP(1.0))
+    odds = {}
+    for order in ("markov", "markov-ratio"):
+        move = Permutation(order=order)  # type: ignore[arg-type]
+        move(chain)
+        assert move.program is not None
+        odds[order] = math.exp(move.program.similarity[2, 0] - move.program.similarity[1, 0])
+    long, alone = 2 * 3 * 4 * 5 * 6 * 7 / (11 * 12 * 13 * 14 * 15 * 16), 720 / (10 * 11 * 12 * 13 * 14 * 15)
+    assert odds["markov"] == pytest.approx((1 / 11) / long)  # 104 to 1
+    assert odds["markov-ratio"] == pytest.approx((1 / 11) / long * alone / (1 / 10))  # 1 to 4.8
 
 
 @pytest.mark.parametrize("texts", [False, True])
@@ -180,7 +225,7 @@ def test_projections_are_on_a_random_direction_or_through_two_records(texts: boo
 
 PRUNED: list[tuple[str, str, dict[str, Any], int]] = [
     ("gamma", "crp", {"keep": 0.01}, 0),
-    ("hierarchical_pitman_yor", "pitman_yor", {"keep": 0.01}, 0),
+    ("hierarchical_pitman_yor", "pitman_yor", {"keep": 0.01, "order": "markov"}, 0),
     ("wishart", "finite", {"keep": 0.01}, 0),
     ("gaussian", "crp", {"keep": 0.3}, 500),
     ("bernoulli", "crp", {"keep": 1e-9, "width": 4}, 500),
@@ -276,7 +321,7 @@ def test_links_between_records_of_the_same_time(decay: Any) -> None:
 HYBRIDS: dict[str, Callable[[], list[Move]]] = {
     "crp": lambda: [Gibbs(), SplitMerge(2, scans=1, proposals=2), Permutation()],
     "pitman_yor": lambda: [SequentiallyAllocated(proposals=1), Gibbs(), Permutation()],
-    "finite": lambda: [Permutation(keep=0.01), SplitMerge(1, proposals=1), Gibbs()],
+    "finite": lambda: [Permutation(order="markov", keep=0.01), SplitMerge(1, proposals=1), Gibbs()],
 }
 
 
@@ -307,7 +352,7 @@ def test_all_877_clusterings_of_seven_records(name: str) -> None:
 @pytest.mark.parametrize("prior", EXCHANGEABLE)
 def test_one_record_and_two(prior: str, n: int) -> None:
     moves: list[Move] = [Gibbs(), *(make() for make in SPLITTERS.values())]
-    moves += [Permutation(), Permutation(keep=0.01)]
+    moves += [Permutation(), Permutation(order="markov"), Permutation(keep=0.01)]
     for move in moves:
         assert agreement("gaussian", prior, [move], n=n, draws=400) > LEAST
 
@@ -342,6 +387,15 @@ def test_other_priors_are_refused(move: Callable[[], Move], prior: str) -> None:
 def test_wrong_settings_are_refused(make: Callable[[], Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         make()
+
+
+@pytest.mark.parametrize(
+    "move", [Permutation(order="markov", keep=0.1), Permutation(order="markov-ratio", keep=0.1)]
+)
+def test_too_many_records_for_a_table_are_refused(move: Permutation) -> None:
+    chain = Chain(Data.of_vectors(np.zeros((5_001, 1))), lk.Gaussian(1), pr.CRP(1.0))
+    with pytest.raises(ValueError, match=r"for up to .*, not 5001: take uniform$"):
+        move(chain)
 
 
 @pytest.mark.parametrize("order", ["projection", "projection-pair"])

@@ -57,6 +57,8 @@ ORDERED = partial(Permutation, burn_in=BURN_IN)
 EXACT: dict[str, Callable[[], Move]] = {
     "Gibbs": Gibbs,
     "uniform permutations": ORDERED,
+    "Markov, p(b given a)": partial(ORDERED, order="markov"),
+    "Markov, p(b given a) / p(b)": partial(ORDERED, order="markov-ratio"),
     "Gibbs and uniform permutations": lambda: Hybrid([Gibbs(), ORDERED()]),
     "Gibbs and split-merge (Dahl)": problems.allocated,
 }

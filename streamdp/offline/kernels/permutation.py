@@ -16,7 +16,7 @@ import numpy as np
 from streamdp.kernels.jit import entry, kernel
 from streamdp.kernels.rows import Counters, ints, one, reals
 from streamdp.offline.kernels.rng import below, draw_log, shuffle
-from streamdp.offline.kernels.store import FIRST_SLOT, Store, add, drop_run
+from streamdp.offline.kernels.store import FIRST_SLOT, Store, add, drop_run, score
 
 DONE, FULL = range(2)
 
@@ -33,6 +33,8 @@ class Program(NamedTuple):
     start: Annotated[np.ndarray, ints("terms")]  # first place of the run of a term
     term: Annotated[np.ndarray, reals("terms")]  # log B of that run
     sum: Annotated[np.ndarray, reals("bounds")]  # log of the sum over all clusterings of the places before
+    denominator: Annotated[np.ndarray, reals("records")]  # of Markov orders, by place
+    similarity: np.ndarray  # float64[N, N] log weight of a record (row) after another, or empty
     weights: Annotated[np.ndarray, reals("most")]  # max(N, W) + 1, scratch
     totals: Annotated[np.ndarray, reals("most")]  # the same
     labels: Annotated[np.ndarray, ints("records")]  # the clustering that was drawn
@@ -49,7 +51,11 @@ def _log_add(a: float, b: float) -> float:
 
 @entry
 def draw_order(program: Program, labels: np.ndarray, clusters: int, random: np.ndarray) -> None:
-    """A permutation given the clustering, ``labels``: its clusters in random order, and each in random order."""
+    """A permutation given the clustering: clusters in random order, and within each uniformly or by scans.
+
+    ``labels`` are 0 .. clusters - 1. In a Markov scan the next record of a cluster is drawn by its weight
+    given the one before.
+    """
     order, bounds, rank, cursor = program.order, program.bounds, program.labels, program.offset
     n = labels.shape[0]
     for k in range(clusters):
@@ -67,9 +73,22 @@ def draw_order(program: Program, labels: np.ndarray, clusters: int, random: np.n
         order[cursor[k]] = i
         cursor[k] += 1
     for k in range(clusters):
-        for t in range(bounds[k], bounds[k + 1]):
-            chosen = t + below(random, bounds[k + 1] - t)
-            order[t], order[chosen] = order[chosen], order[t]
+        _arrange(program, bounds[k], bounds[k + 1], random)
+
+
+@kernel
+def _arrange(program: Program, first: int, last: int, random: np.ndarray) -> None:
+    """Put one cluster into a random order."""
+    order = program.order
+    for t in range(first, last):
+        if program.similarity.shape[0] == 0 or t == first:
+            chosen = t + below(random, last - t)
+        else:
+            before = order[t - 1]
+            for s in range(t, last):
+                program.weights[s - t] = program.similarity[order[s], before]
+            chosen = t + draw_log(random, program.weights, last - t, program.totals)
+        order[t], order[chosen] = order[chosen], order[t]
 
 
 @kernel
@@ -91,6 +110,23 @@ def _begin_run(program: Program, place: int) -> None:
     program.counters.runs = n + 1
 
 
+@kernel
+def _follow(program: Program, r: int) -> None:
+    """Fill ``totals`` with the log probability of the Markov order of places s .. r, by s."""
+    order, similarity, denominator = program.order, program.similarity, program.denominator
+    least = r
+    for p in range(program.counters.runs):
+        least = min(least, program.begin[p])
+    path = 0.0
+    program.totals[r] = 0.0
+    denominator[r] = -math.inf
+    for t in range(r, least, -1):
+        before = order[t - 1]
+        denominator[t] = _log_add(denominator[t], similarity[order[r], before])
+        path += similarity[order[t], before] - denominator[t]
+        program.totals[t - 1] = path - math.log(r - t + 2.0)
+
+
 @entry
 def forward(
     store: Store, program: Program, by_size: np.ndarray, per_run: float, log_keep: float, first: int
@@ -109,6 +145,7 @@ def forward(
     """
     order, n = program.order, program.order.shape[0]
     width = program.begin.shape[0]
+    markov = program.similarity.shape[0] > 0
     if first == 0:
         for p in range(width):
             program.free[p] = FIRST_SLOT + p
@@ -126,12 +163,16 @@ def forward(
             program.counters.place = r
             return FULL
         _begin_run(program, r)
+        if markov:
+            _follow(program, r)
         runs, total = program.counters.runs, -math.inf
         program.offset[r] = stored
         for p in range(runs):
             begin, slot = program.begin[p], program.slot[p]
             add(store, slot, order[r])
             value = per_run + by_size[r + 1 - begin] + store.log_h[slot]
+            if markov:
+                value += program.totals[begin]
             program.start[stored + p] = begin
             program.term[stored + p] = value
             total = _log_add(total, program.sum[begin] + value)
@@ -183,3 +224,10 @@ def backward(program: Program, random: np.ndarray) -> int:
             program.labels[program.order[t]] = k
         r, k = begin, k + 1
     return k
+
+
+@entry
+def conditionals(store: Store, slots: np.ndarray, out: np.ndarray) -> None:
+    """log p(b | a) of all pairs into ``out[b, a]``; record a is alone in ``slots[a]``."""
+    for b in range(out.shape[0]):
+        score(store, b, slots, out.shape[0], out[b])

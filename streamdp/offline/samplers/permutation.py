@@ -2,9 +2,10 @@
 
 A permutation in which every cluster is a run is drawn given the clustering, then a clustering given the
 permutation, all clusterings into runs being summed over by dynamic programming. Of the paper's forms here are
-Metropolis-Hastings and the beam; uniform permutations and random projections. Ours are projections through
-pairs, a refusal where the beam has lost the present clustering, and that draws along projections are taken
-only where the log joint rises. The paper's beta expands log K! at K, and is exp psi(K + 1), not exp psi(K).
+Metropolis-Hastings and the beam; uniform permutations, Markov Gibbs scans, random projections. Ours are
+two more orders, a refusal where the beam has lost the present clustering, and that draws along projections
+are taken only where the log joint rises. The paper's beta expands log K! at K, and is exp psi(K + 1), not
+exp psi(K).
 
 ``docs/papers.md`` compares it with the papers.
 """
@@ -18,13 +19,24 @@ import numpy as np
 
 from streamdp.kernels.rows import grown, made
 from streamdp.likelihoods import Likelihood
-from streamdp.offline.chain import Chain, Sampler
-from streamdp.offline.kernels.permutation import FULL, Program, backward, draw_order, forward
+from streamdp.offline.chain import NONE, Chain, Sampler
+from streamdp.offline.kernels.allocation import fill, new_allocation
+from streamdp.offline.kernels.permutation import (
+    FULL,
+    Program,
+    backward,
+    conditionals,
+    draw_order,
+    forward,
+)
 from streamdp.offline.kernels.store import FIRST_SLOT, WordStore, prepare
 from streamdp.offline.prepare import Data, new_store
 from streamdp.priors.base import Prior
 
-Order = Literal["uniform", "projection", "projection-pair"]
+Order = Literal["uniform", "markov", "markov-ratio", "projection", "projection-pair"]
+MOST_MARKOV = 5_000
+MOST_RATIO = 30.0
+"""Nats: the ratio's log weights are no larger and no smaller."""
 
 
 class Permutation(Sampler):
@@ -36,10 +48,12 @@ class Permutation(Sampler):
     Parameters
     ----------
     order
-        Of the records of a cluster. "uniform". "projection": along a random direction, as in the paper, that
-        of texts in the space of their shares of words; "projection-pair": along the line through two of the
-        records. Projections do not leave p(z | x) invariant: what they propose is taken only where the log
-        joint rises, to climb during burn-in.
+        Of the records of a cluster. "uniform". "markov": b follows a with weight p(b | a), as in the paper;
+        "markov-ratio": with weight p(b | a) / p(b), under which short texts do not come first for being
+        short (both: N up to 5,000). "projection": along a random direction, as in the paper, that of texts
+        in the space of their shares of words; "projection-pair": along the line through two of the records.
+        Projections do not leave p(z | x) invariant: what they propose is taken only where the log joint
+        rises, to climb during burn-in.
     keep
         Share of each sum that may be lost to pruning, in [0, 1); 0: nothing is pruned. The draw is then
         refused where the present clustering has itself been pruned, so that p(z | x) stays invariant.
@@ -65,7 +79,7 @@ class Permutation(Sampler):
         if not 0.0 <= keep < 1.0 or width < 2:
             raise ValueError("keep must be at least 0 and below 1, width at least 2")
         self.order, self.keep, self.width, self.burn_in = order, keep, width, burn_in
-        self.climbs = order.startswith("projection")
+        self.climbs, self.markov = order.startswith("projection"), order.startswith("markov")
         self.proposed = self.accepted = self.lost = self._seen = 0
         self.expansion: float | None = None
         self._store: Any | None = None
@@ -84,7 +98,7 @@ class Permutation(Sampler):
         weights = chain.weights
         assert weights is not None
         program = self._set_up(chain)
-        n = chain.size
+        n, sizes = chain.size, np.arange(chain.size + 1)
         log_factorial = np.concatenate([[0.0], np.cumsum(np.log(np.arange(1, n + 1)))])
         counts = np.concatenate([[0.0], np.cumsum(weights.found[:n])]) - log_factorial
         draw_order(program, chain.labels, chain.clusters, chain.random)
@@ -92,7 +106,7 @@ class Permutation(Sampler):
             self._project(chain, program)
             by_size, per_run = weights.grown, float(weights.found[chain.clusters])
         else:
-            by_size = weights.grown - log_factorial
+            by_size = weights.grown if self.markov else weights.grown - log_factorial[sizes]
             per_run = self._expand(counts, chain.clusters)
         program = self._forward(by_size, per_run)
         self.proposed += 1
@@ -175,6 +189,9 @@ class Permutation(Sampler):
         if self.program is not None and all(a is b for a, b in zip(made_for, before, strict=True)):
             return self.program
         width = n + 1 if self.keep == 0.0 else min(self.width, n + 1)
+        similarity = np.zeros((0, 0))
+        if self.markov:
+            similarity = self._similarity(chain)
         self._store = new_store(
             chain.data, chain.likelihood, chain.base, capacity=width + FIRST_SLOT, places=width
         )
@@ -188,9 +205,22 @@ class Permutation(Sampler):
             "terms": 16 * n + 64,
             "most": max(n, width) + 1,
         }
-        self.program = made(Program, sizes)
+        self.program = made(Program, sizes, similarity=similarity)
         self.program.bounds[:] = n + 1
         return self.program
+
+    def _similarity(self, chain: Chain) -> np.ndarray:
+        n = chain.size
+        if n > MOST_MARKOV:
+            raise ValueError(f"Markov orders are for up to {MOST_MARKOV} records, not {n}: take uniform")
+        store = new_store(chain.data, chain.likelihood, chain.base, capacity=n + FIRST_SLOT, places=n)
+        prepare(store)
+        fill(store, new_allocation(n, n + FIRST_SLOT), np.arange(n), NONE)
+        similarity = np.zeros((n, n))
+        conditionals(store, FIRST_SLOT + np.arange(n), similarity)
+        if self.order == "markov-ratio":
+            similarity -= store.fresh[:n, np.newaxis]
+        return similarity if self.order == "markov" else np.clip(similarity, -MOST_RATIO, MOST_RATIO)
 
 
 def _from_one_to_another(store: Any, data: Data, i: int, j: int) -> np.ndarray:
