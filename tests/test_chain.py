@@ -146,7 +146,7 @@ GROWING: list[tuple[Any, Callable[[], Move]]] = [
     (pr.DistanceDependent(1e9, pr.Exponential(5.0)), LinkGibbs),
     (pr.CRP(1e9), lambda: SplitMerge(2, scans=0, proposals=3_000)),
     (pr.CRP(1e9), lambda: SequentiallyAllocated(proposals=3_000)),
-    (pr.PitmanYor(1e9, 0.5), lambda: Permutation(order="projection")),
+    (pr.PitmanYor(1e9, 0.5), Permutation),
 ]
 
 
