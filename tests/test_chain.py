@@ -101,7 +101,7 @@ def test_log_joint_after_a_hundred_thousand_moves(family: str) -> None:
 
 
 OTHERS: dict[str, tuple[str, Callable[[], Move], int]] = {
-    "uniform": ("uniform", Gibbs, 500),
+    "uniform": ("uniform", lambda: Gibbs(shuffled=True), 500),
     "split_merge": ("pitman_yor", lambda: SplitMerge(2, scans=1), 300),
     "allocated": ("finite", SequentiallyAllocated, 300),
     "mixed": ("crp", lambda: SplitMerge(3), 200),
@@ -142,11 +142,11 @@ def test_slots_come_and_go(family: str) -> None:
 
 
 GROWING: list[tuple[Any, Callable[[], Move]]] = [
-    (pr.Uniform(1e9), Gibbs),
+    (pr.Uniform(1e9), lambda: Gibbs(shuffled=True)),
     (pr.DistanceDependent(1e9, pr.Exponential(5.0)), LinkGibbs),
     (pr.CRP(1e9), lambda: SplitMerge(2, scans=0, proposals=3_000)),
     (pr.CRP(1e9), lambda: SequentiallyAllocated(proposals=3_000)),
-    (pr.PitmanYor(1e9, 0.5), Permutation),
+    (pr.PitmanYor(1e9, 0.5), lambda: Permutation("exact")),
 ]
 
 
@@ -248,12 +248,12 @@ def test_another_prior() -> None:
 
 MOVES: list[tuple[str, Callable[[], Move]]] = [
     ("crp", Gibbs),
-    ("finite", Gibbs),
-    ("uniform", Gibbs),
+    ("finite", lambda: Gibbs(shuffled=True)),
+    ("uniform", lambda: Gibbs(shuffled=True)),
     ("seconds", LinkGibbs),
     ("pitman_yor", lambda: SplitMerge(3)),
     ("crp", SequentiallyAllocated),
-    ("crp", lambda: Permutation(order="markov")),
+    ("crp", lambda: Permutation("exact", order="markov")),
     ("crp", lambda: Permutation(keep=0.01)),
     ("crp", lambda: Permutation(order="projection-pair")),
 ]

@@ -17,7 +17,6 @@ from oracle import families
 from oracle.enumeration import partitions
 from posterior import PRIORS, Problem, draw, p_value
 
-from benchmarks.papers.held_out import left_to_right
 from streamdp import likelihoods as lk
 from streamdp import priors as pr
 from streamdp.engine import Engine
@@ -25,6 +24,7 @@ from streamdp.errors import ConfigError
 from streamdp.offline.astar import astar
 from streamdp.offline.chain import Chain
 from streamdp.offline.fit import fit
+from streamdp.offline.held_out import left_to_right
 from streamdp.offline.hyper import Hyper
 from streamdp.offline.plan import Plan
 from streamdp.offline.prepare import Data
@@ -102,8 +102,8 @@ def test_log_joint_of_all_clusterings() -> None:
 
 SAMPLERS: dict[str, tuple[str, Callable[[], Move]]] = {
     "gibbs": ("pitman_yor", Gibbs),
-    "gibbs in any order": ("crp", Gibbs),
-    "gibbs under the uniform process": ("uniform", Gibbs),
+    "gibbs in any order": ("crp", lambda: Gibbs(shuffled=True)),
+    "gibbs under the uniform process": ("uniform", lambda: Gibbs(shuffled=True)),
     "split and merge": ("crp", lambda: SplitMerge(2, scans=1, proposals=3)),
     "allocated": ("finite", SequentiallyAllocated),
     "links": ("exponential", LinkGibbs),

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from streamdp.offline.diagnostics import (
     Diagnosis,
+    autocorrelation,
     diagnose,
     effective_sample_size,
     r_hat,
@@ -122,6 +123,16 @@ def short_chains() -> Iterator[np.ndarray]:
 CHAINS = [chains for chains in short_chains() if np.ptp(chains)]
 
 
+@pytest.mark.parametrize("n", [1, 2, 3, 8, 31])
+def test_autocorrelation_is_the_definition(n: int) -> None:
+    trace = np.random.default_rng(n).normal(50, 2, n)
+    if n == 1:
+        assert np.isnan(autocorrelation(trace)).all()
+        return
+    expected = [autocovariance(trace.tolist(), lag) / autocovariance(trace.tolist(), 0) for lag in range(n)]
+    np.testing.assert_allclose(autocorrelation(trace), expected, atol=1e-12)
+
+
 @pytest.mark.parametrize("chains", CHAINS)
 def test_ess_and_r_hat_are_the_definitions(chains: np.ndarray) -> None:
     halves = split(chains)
@@ -172,6 +183,7 @@ def test_constant_chains_tell_nothing() -> None:
         assert effective_sample_size(apart, rank_normalised=rank_normalised) < 3
     assert math.isnan(r_hat(same))
     assert r_hat(apart) == math.inf
+    assert np.isnan(autocorrelation(same[0])).all()
 
 
 def test_numbers_that_are_not_finite() -> None:
@@ -213,6 +225,9 @@ def test_shapes_that_are_no_chains(shape: tuple[int, ...]) -> None:
             judge(np.zeros(shape))
     with pytest.raises(ValueError, match="log joint must have shape"):
         diagnose({"log joint": np.zeros(shape)})
+    if shape != (10,):
+        with pytest.raises(ValueError, match="trace must have shape"):
+            autocorrelation(np.zeros(shape))
 
 
 # --- clusterings --------------------------------------------------------------------------------

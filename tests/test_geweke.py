@@ -163,6 +163,7 @@ SAMPLERS: dict[str, Callable[[], Move]] = {
     "gibbs": Gibbs,
     "split_merge": lambda: SplitMerge(3, scans=1, proposals=2),
     "allocated": lambda: SequentiallyAllocated(proposals=5),
+    "exact": lambda: Permutation("exact"),
     "metropolis": metropolis,
 }
 

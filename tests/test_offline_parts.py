@@ -12,10 +12,10 @@ from oracle.enumeration import partitions
 from posterior import EXCHANGEABLE, ORDERED, Problem
 from scipy import stats
 
-from benchmarks.papers.held_out import left_to_right
 from streamdp import priors as pr
 from streamdp.offline import starts
 from streamdp.offline.chain import canonical
+from streamdp.offline.held_out import left_to_right
 from streamdp.offline.hyper import Hyper, slice_sample, west
 from streamdp.offline.samplers import Gibbs, LinkGibbs
 from streamdp.offline.samplers.permutation import Permutation

@@ -15,7 +15,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import cache
-from itertools import permutations
+from itertools import permutations, product
 from typing import Any
 
 import numpy as np
@@ -34,6 +34,7 @@ from posterior import (
     power,
     problem_of,
 )
+from scipy.integrate import quad
 from scipy.special import digamma
 
 from streamdp import likelihoods as lk
@@ -43,7 +44,7 @@ from streamdp.offline.chain import Chain, canonical
 from streamdp.offline.kernels.allocation import sweep
 from streamdp.offline.prepare import Data
 from streamdp.offline.samplers import Gibbs, LinkGibbs, Move, SequentiallyAllocated, SplitMerge
-from streamdp.offline.samplers.permutation import Permutation
+from streamdp.offline.samplers.permutation import Permutation, integrated
 
 DRAWS = 3_000
 DRAWS_OF_FIVE = 2_000
@@ -58,6 +59,8 @@ SPLITTERS: dict[str, Callable[[], Move]] = {
     "mixed": lambda: SplitMerge(3, scans=1, proposals=2),
     "allocated": lambda: SequentiallyAllocated(),
 }
+FORMS: dict[Any, int] = {"exact": 3, "metropolis": 4}
+"""And how far to thin; the second may refuse a draw."""
 LINKED = ("window", "exponential", "logistic", "seconds", "distances")
 
 
@@ -78,13 +81,14 @@ def agreement(
 
 @pytest.mark.parametrize(("family", "prior"), covering(FAMILIES, [*EXCHANGEABLE, "uniform"]))
 def test_gibbs(family: str, prior: str) -> None:
-    assert agreement(family, prior, [Gibbs()]) > LEAST
+    shuffled = (FAMILIES.index(family) + list(PRIORS).index(prior)) % 2 == 1
+    assert agreement(family, prior, [Gibbs(shuffled=shuffled)]) > LEAST
 
 
 HELD: dict[str, tuple[Move, Sequence[int]]] = {
     "crp": (Gibbs(), [0, 1, 0, 2, 1, 3]),
     "finite": (Gibbs(), [0, 1, 0, 0, 1, 1]),
-    "uniform": (Gibbs(), [0, 1, 0, 2, 1, 3]),
+    "uniform": (Gibbs(shuffled=True), [0, 1, 0, 2, 1, 3]),
     "window": (LinkGibbs(), [0, 0, 0, 1, 1, 1]),
     "exponential": (LinkGibbs(), [0, 1, 0, 2, 1, 3]),
     "logistic": (LinkGibbs(), [0, 1, 0, 0, 1, 0]),
@@ -133,11 +137,16 @@ def test_splits_and_mergers(family: str, splitter: str) -> None:
     assert agreement(family, prior, [move]) > LEAST
 
 
-@pytest.mark.parametrize(("family", "order"), covering(FAMILIES, ("uniform", "markov", "markov-ratio")))
-def test_permutations(family: str, order: Any) -> None:
-    move, prior = Permutation(order=order), NAMES[FAMILIES.index(family) % 3]
-    assert agreement(family, prior, [move], n=5, draws=DRAWS_OF_FIVE, thin=4) > LEAST
-    assert move.proposed == DRAWS_OF_FIVE * 4
+@pytest.mark.parametrize(
+    ("family", "kind"), covering(FAMILIES, product(FORMS, ("uniform", "markov", "markov-ratio")))
+)
+def test_permutations(family: str, kind: tuple[Any, Any]) -> None:
+    form, order = kind
+    case = FAMILIES.index(family) + list(FORMS).index(form)
+    move, thin = Permutation(form, order=order), FORMS[form]
+    assert agreement(family, NAMES[case % 3], [move], n=5, draws=DRAWS_OF_FIVE, thin=thin) > LEAST
+    assert move.proposed == DRAWS_OF_FIVE * thin
+    assert move.accepted == move.proposed or form == "metropolis"
 
 
 def orders_of_one_cluster(chain: Chain, order: Any, rounds: int = 2_000) -> Counter[Any]:
@@ -263,6 +272,33 @@ def test_the_weight_of_a_run_is_the_mean_of_the_burn_in(prior: str) -> None:
     assert move.expansion == weight
 
 
+def log_prior_by_integration(n: int, shape: float, rate: float) -> Callable[[Any], float]:
+    """log p(z) of the Chinese restaurant process, its concentration integrated out numerically."""
+
+    def density(a: float, k: int) -> float:
+        log_gamma = shape * math.log(rate) - math.lgamma(shape) + (shape - 1.0) * math.log(a) - rate * a
+        return math.exp(k * math.log(a) + math.lgamma(a) - math.lgamma(a + n) + log_gamma)
+
+    by_count = [quad(density, 0.0, math.inf, args=(k,))[0] for k in range(1, n + 1)]
+
+    def log_prior(z: Any) -> float:
+        sizes = [z.count(k) for k in set(z)]
+        return math.log(by_count[len(sizes) - 1]) + math.fsum(math.lgamma(size) for size in sizes)
+
+    return log_prior
+
+
+@pytest.mark.parametrize(("form", "shape", "rate"), [("exact", 1.0, 1.0), ("metropolis", 3.0, 0.5)])
+def test_permutations_with_the_concentration_integrated_out(form: Any, shape: float, rate: float) -> None:
+    problem = problem_of("bernoulli", 5)
+    log_prior = log_prior_by_integration(5, shape, rate)
+    assert math.fsum(math.exp(log_prior(z)) for z in partitions(5)) == pytest.approx(1.0, abs=1e-6)
+    move = Permutation(form, by_count=integrated(5, shape, rate))
+    drawn = draw(problem.chain(pr.CRP(1.0)), [move], DRAWS_OF_FIVE, 4)
+    assert p_value(drawn, problem.posterior(None, log_prior)) > LEAST
+    assert p_value(drawn, posterior_of("bernoulli", "crp", 5)) < PLANTED
+
+
 def log_prior_by_links(n: int, concentration: float, pull: Callable[[int, int], float]) -> Any:
     """log p(z): the probabilities of all configurations of links, summed by the clustering they make."""
     table = dict.fromkeys(partitions(n), 0.0)
@@ -320,7 +356,7 @@ def test_links_between_records_of_the_same_time(decay: Any) -> None:
 
 HYBRIDS: dict[str, Callable[[], list[Move]]] = {
     "crp": lambda: [Gibbs(), SplitMerge(2, scans=1, proposals=2), Permutation()],
-    "pitman_yor": lambda: [SequentiallyAllocated(proposals=1), Gibbs(), Permutation()],
+    "pitman_yor": lambda: [SequentiallyAllocated(proposals=1), Gibbs(shuffled=True), Permutation("exact")],
     "finite": lambda: [Permutation(order="markov", keep=0.01), SplitMerge(1, proposals=1), Gibbs()],
 }
 
@@ -338,7 +374,7 @@ SEVEN: dict[str, tuple[str, str, Callable[[], Move], int, int]] = {
     "restricted": ("gamma", "pitman_yor", lambda: SplitMerge(2, scans=1), 6_000, 2),
     "allocated": ("bernoulli", "finite", SequentiallyAllocated, 6_000, 2),
     "links": ("hierarchical_pitman_yor", "exponential", LinkGibbs, 6_000, 2),
-    "permutation": ("multinomial", "pitman_yor", Permutation, 3_000, 6),
+    "permutation": ("multinomial", "pitman_yor", lambda: Permutation("exact"), 3_000, 3),
 }
 
 
@@ -352,7 +388,7 @@ def test_all_877_clusterings_of_seven_records(name: str) -> None:
 @pytest.mark.parametrize("prior", EXCHANGEABLE)
 def test_one_record_and_two(prior: str, n: int) -> None:
     moves: list[Move] = [Gibbs(), *(make() for make in SPLITTERS.values())]
-    moves += [Permutation(), Permutation(order="markov"), Permutation(keep=0.01)]
+    moves += [Permutation("exact"), Permutation(order="markov"), Permutation(keep=0.01)]
     for move in moves:
         assert agreement("gaussian", prior, [move], n=n, draws=400) > LEAST
 
@@ -379,9 +415,12 @@ def test_other_priors_are_refused(move: Callable[[], Move], prior: str) -> None:
         (lambda: SplitMerge(4), "variant must be 1, 2 or 3, not 4"),
         (lambda: SplitMerge(2, scans=-1), "scans must be at least 0"),
         (lambda: SequentiallyAllocated(proposals=0), "proposals at least 1"),
-        (lambda: Permutation(order="sorted"), "order must be one of"),  # type: ignore[arg-type]
+        (lambda: Permutation("approximate"), "form must be one of"),  # type: ignore[arg-type]
+        (lambda: Permutation(order="sorted"), "order one of"),  # type: ignore[arg-type]
         (lambda: Permutation(keep=1.0), "keep must be at least 0 and below 1"),
         (lambda: Permutation(width=1), "width at least 2"),
+        (lambda: Permutation("exact", keep=0.1), "the exact form neither prunes nor climbs"),
+        (lambda: Permutation("exact", order="projection"), "the exact form neither prunes nor climbs"),
     ],
 )
 def test_wrong_settings_are_refused(make: Callable[[], Any], message: str) -> None:
@@ -390,11 +429,16 @@ def test_wrong_settings_are_refused(make: Callable[[], Any], message: str) -> No
 
 
 @pytest.mark.parametrize(
-    "move", [Permutation(order="markov", keep=0.1), Permutation(order="markov-ratio", keep=0.1)]
+    ("move", "n", "serves"),
+    [
+        (Permutation("exact"), 2_001, "metropolis"),
+        (Permutation(order="markov", keep=0.1), 5_001, "uniform"),
+        (Permutation(order="markov-ratio", keep=0.1), 5_001, "uniform"),
+    ],
 )
-def test_too_many_records_for_a_table_are_refused(move: Permutation) -> None:
-    chain = Chain(Data.of_vectors(np.zeros((5_001, 1))), lk.Gaussian(1), pr.CRP(1.0))
-    with pytest.raises(ValueError, match=r"for up to .*, not 5001: take uniform$"):
+def test_too_many_records_for_a_table_are_refused(move: Permutation, n: int, serves: str) -> None:
+    chain = Chain(Data.of_vectors(np.zeros((n, 1))), lk.Gaussian(1), pr.CRP(1.0))
+    with pytest.raises(ValueError, match=f"for up to .*, not {n}: take {serves}$"):
         move(chain)
 
 
@@ -430,12 +474,14 @@ def off(chain: Chain, **tables: Any) -> Chain:
     return chain
 
 
-@pytest.mark.parametrize("prior", EXCHANGEABLE)
-def test_finds_clusters_taken_for_numbered_ones(prior: str) -> None:
+@pytest.mark.parametrize(
+    ("form", "prior"), [*(("exact", prior) for prior in EXCHANGEABLE), ("metropolis", "crp")]
+)
+def test_finds_clusters_taken_for_numbered_ones(form: Any, prior: str) -> None:
     chain = started(problem_of("gamma", 5), PRIORS[prior])
     assert chain.weights is not None
-    found = chain.weights.found + np.log(np.arange(1, len(chain.weights.found) + 1))  # takes back - log K!
-    drawn = draw(off(chain, found=found), [Permutation()], DRAWS_OF_FIVE, 4)
+    by_count = np.concatenate([[0.0], np.cumsum(chain.weights.found[:5])])  # without - log K!
+    drawn = draw(chain, [Permutation(form, by_count=by_count)], DRAWS_OF_FIVE, 4)
     assert p_value(drawn, posterior_of("gamma", prior, 5)) < PLANTED
 
 
@@ -559,7 +605,25 @@ def test_a_permutation_sampler_goes_from_one_chain_to_another() -> None:
     first, second = Problem("gaussian", 5, 1), Problem("gaussian", 5, 2)
     prior = EXCHANGEABLE["crp"]
     second.likelihood = first.likelihood
-    move = Permutation()
+    move = Permutation("exact")
     move(first.chain(prior))
     chain = second.chain(prior, seed=4)
-    assert p_value(draw(chain, [move], 2000, 6), second.posterior(prior)) > 1e-3
+    assert p_value(draw(chain, [move], 2000, 3), second.posterior(prior)) > 1e-3
+    with pytest.raises(ValueError, match="by_count must have shape"):
+        Permutation("exact", by_count=integrated(4, 1.0, 1.0))(chain)
+
+
+def test_the_concentration_integrated_under_vague_priors() -> None:
+    for shape in (0.1, 1.0):
+        table = integrated(50, shape, shape)
+        for k in (1, 2, 9):
+
+            def density(y: float, k: int = k, shape: float = shape) -> float:
+                a = math.exp(y)
+                log = (k + shape) * y - shape * a + math.lgamma(a) - math.lgamma(a + 50.0)
+                return math.exp(log + shape * math.log(shape) - math.lgamma(shape) + 40.0)
+
+            exact = quad(density, -250.0, 8.0, points=[-40.0, -5.0, 0.0], limit=500)[0]
+            assert table[k] == pytest.approx(math.log(exact) - 40.0 - math.lgamma(k + 1.0), abs=2e-3)
+    with pytest.raises(ValueError, match=r"at least 0\.1"):
+        integrated(50, 0.01, 1.0)

@@ -17,7 +17,7 @@ from benchmarks.papers.figures import Experiment, Result, Table, interval, on_al
 from benchmarks.priors import framed
 from streamdp.likelihoods import DirichletMultinomial
 from streamdp.offline.chain import Chain
-from streamdp.offline.diagnostics import effective_sample_size
+from streamdp.offline.diagnostics import autocorrelation, effective_sample_size
 from streamdp.offline.kernels.permutation import Program
 from streamdp.offline.prepare import Data
 from streamdp.offline.samplers import Gibbs, Move, Permutation
@@ -169,13 +169,6 @@ def traced(job: Job) -> tuple[np.ndarray, float]:
         move(chain)
         trace.append((chain.clusters, chain.log_joint))
     return np.array(trace, float).T, time.process_time() - began
-
-
-def autocorrelation(trace: np.ndarray) -> np.ndarray:
-    """Autocorrelation of a trace at the lags 0, 1, ..., each divided by the number of draws."""
-    centred = trace - trace.mean()
-    covariance = np.correlate(centred, centred, "full")[len(trace) - 1 :]
-    return np.asarray(covariance / covariance[0])
 
 
 def autocorrelated() -> Result:

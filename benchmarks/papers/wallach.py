@@ -14,12 +14,12 @@ from scipy.special import gammaln
 from scipy.stats import chi2
 
 from benchmarks.papers.figures import Experiment, Result, Table, difference, interval, on_all_cores
-from benchmarks.papers.held_out import left_to_right
 from benchmarks.papers.problems import data_file
 from benchmarks.priors import framed
 from benchmarks.workloads import documents
 from streamdp.likelihoods import HierarchicalDirichlet
 from streamdp.offline.chain import Chain
+from streamdp.offline.held_out import left_to_right
 from streamdp.offline.hyper import Hyper
 from streamdp.offline.prepare import Data
 from streamdp.offline.samplers import Gibbs

@@ -1,4 +1,4 @@
-"""Whether chains of a sampler have mixed: effective sample size, R-hat.
+"""Whether chains of a sampler have mixed: autocorrelation, effective sample size, R-hat.
 
 Definitions are those of Vehtari, Gelman, Simpson, Carpenter & Bürkner (2021), "Rank-normalization,
 folding, and localization: an improved R-hat for assessing convergence of MCMC", Bayesian Analysis 16(2).
@@ -40,6 +40,22 @@ def diagnose(traces: Mapping[str, ArrayLike]) -> list[Diagnosis]:
     effective draws per chain. Raises ``ValueError`` as `effective_sample_size` does.
     """
     return [_diagnosis(name, _checked(chains, name)) for name, chains in traces.items()]
+
+
+def autocorrelation(trace: ArrayLike) -> Floats:
+    """Autocorrelation of a trace of shape (draws,) at the lags 0, 1, ..., draws - 1.
+
+    Every lag is divided by the number of draws, not of its pairs: biased towards 0, but of small
+    variance at long lags. All nan for a trace that is constant or not finite. Raises ``ValueError``
+    unless the trace is one-dimensional and has a draw.
+    """
+    values = np.asarray(trace, dtype=np.float64)
+    if values.ndim != 1 or not values.size:
+        raise ValueError(f"trace must have shape (draws,) with at least one draw, not {values.shape}")
+    if _uninformative(values):
+        return np.full(len(values), np.nan)
+    covariance = _autocovariance(values)
+    return np.asarray(covariance / covariance[0])
 
 
 def effective_sample_size(chains: ArrayLike, *, rank_normalised: bool = False) -> float:

@@ -33,6 +33,7 @@ class Program(NamedTuple):
     start: Annotated[np.ndarray, ints("terms")]  # first place of the run of a term
     term: Annotated[np.ndarray, reals("terms")]  # log B of that run
     sum: Annotated[np.ndarray, reals("bounds")]  # log of the sum over all clusterings of the places before
+    by_count: Annotated[np.ndarray, reals("square", "square")]  # the same by the number of runs, or empty
     denominator: Annotated[np.ndarray, reals("records")]  # of Markov orders, by place
     similarity: np.ndarray  # float64[N, N] log weight of a record (row) after another, or empty
     weights: Annotated[np.ndarray, reals("most")]  # max(N, W) + 1, scratch
@@ -224,6 +225,38 @@ def backward(program: Program, random: np.ndarray) -> int:
             program.labels[program.order[t]] = k
         r, k = begin, k + 1
     return k
+
+
+@entry
+def exact(program: Program, by_count: np.ndarray, random: np.ndarray) -> int:
+    """Draw a clustering whose number K of clusters has log weight ``by_count[K]``; returns K.
+
+    log g(r, K) = logsumexp over the runs that end at r of log g(r - m, K - 1) + log B, in O(N^3).
+    """
+    table, n = program.by_count, program.order.shape[0]
+    for r in range(n + 1):
+        for k in range(n + 1):
+            table[r, k] = -math.inf
+    table[0, 0] = 0.0
+    for r in range(1, n + 1):
+        for q in range(program.offset[r - 1], program.offset[r]):
+            begin = program.start[q]
+            for k in range(1, begin + 2):
+                if table[begin, k - 1] > -math.inf:
+                    table[r, k] = _log_add(table[r, k], table[begin, k - 1] + program.term[q])
+    for k in range(1, n + 1):
+        program.weights[k - 1] = table[n, k] + by_count[k]
+    clusters = draw_log(random, program.weights, n, program.totals) + 1
+    r = n
+    for k in range(clusters, 0, -1):
+        first, last = program.offset[r - 1], program.offset[r]
+        for q in range(first, last):
+            program.weights[q - first] = table[program.start[q], k - 1] + program.term[q]
+        begin = program.start[first + draw_log(random, program.weights, last - first, program.totals)]
+        for t in range(begin, r):
+            program.labels[program.order[t]] = k - 1
+        r = begin
+    return clusters
 
 
 @entry

@@ -159,10 +159,18 @@ class Gibbs(Sampler):
     """Draw the cluster of every record given all others, one by one (Neal 2000, algorithm 3).
 
     Under the uniform process given the order of the records (Wallach et al. 2010, eq. 18).
+
+    Parameters
+    ----------
+    shuffled
+        Visit the records in a new random order each time, rather than in theirs.
     """
 
     needs = "exchangeable priors and the uniform process"
     holds = True
+
+    def __init__(self, *, shuffled: bool = False) -> None:
+        self.shuffled = shuffled
 
     @staticmethod
     def serves(prior: Prior) -> bool:
@@ -174,4 +182,4 @@ class Gibbs(Sampler):
         order = np.arange(chain.size)
         if chain.fixed is not None:
             order = np.delete(order, chain.fixed)
-        sweep(chain, order)
+        sweep(chain, chain.generator().permutation(order) if self.shuffled else order)
