@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
@@ -28,7 +28,9 @@ from streamdp.likelihoods import (
     NormalInverseGamma,
     NormalInverseWishart,
     VonMisesFisher,
+    WordFamily,
 )
+from streamdp.likelihoods.vectors import NormalFamily
 from streamdp.offline import astar as astar_module
 from streamdp.offline.astar import AStarResult, Options, Search, astar
 from streamdp.offline.prepare import Data, log_coefficients
@@ -492,6 +494,51 @@ def after(case: Instance, members: Prefix, i: int) -> float:
     return case.log_h((*members, i)) - case.log_h(members)
 
 
+def length(case: Instance, i: int) -> float:
+    """Of a record, where a multiple of it is a record, too."""
+    if isinstance(case.likelihood, WordFamily):
+        return float(np.linalg.norm(case.records[i][1]))
+    return float(np.linalg.norm(case.records[i])) if isinstance(case.likelihood, NormalFamily) else 1.0
+
+
+def scaled(case: Instance, i: int, largest: float) -> Any:
+    """The record stretched to that length; of words whole counts."""
+    if not length(case, i):
+        return case.records[i]
+    factor = largest / length(case, i)
+    if not case.likelihood.sparse:
+        return factor * np.asarray(case.records[i], dtype=float)
+    words, counts = case.records[i]
+    return words, np.array([int(factor * count + 0.5) for count in counts], np.int32)
+
+
+def after_copies(case: Instance, members: Prefix, i: int, copy: Any, copies: int) -> float:
+    """log H(x_i | members and copies)."""
+    without, joined = empty(case.likelihood), empty(case.likelihood)
+    for statistics in (without, joined):
+        for record in [*(case.records[m] for m in members), *[copy] * copies]:
+            add(case.likelihood, statistics, record)
+    add(case.likelihood, joined, case.records[i])
+    return log_marginal(case.likelihood, joined, case.base) - log_marginal(
+        case.likelihood, without, case.base
+    )
+
+
+def replica_of(case: Instance, members: Prefix, i: int, rest: Sequence[int]) -> float:
+    """The most that a record adds to a cluster as copies of it are added while that helps."""
+    copy = scaled(case, i, max(length(case, j) for j in rest))
+    values = [after_copies(case, members, i, copy, copies) for copies in range(len(rest))]
+    falls = [n for n in range(1, len(rest)) if values[n] <= values[n - 1]]
+    return values[falls[0] - 1] if falls else values[-1]
+
+
+def replica(case: Instance, prefix: Prefix) -> float:
+    """Daume 2007, section 3.3."""
+    rest = range(len(prefix), case.size)
+    choices = [*clusters(prefix), ()]
+    return math.fsum(max(replica_of(case, members, i, rest) for members in choices) for i in rest)
+
+
 def predictive(case: Instance, prefix: Prefix) -> float:
     """Feng et al., eq. 3, with the weights of the next record."""
     n, members = len(prefix), clusters(prefix)
@@ -509,15 +556,18 @@ def predictive(case: Instance, prefix: Prefix) -> float:
 
 
 @every_pair
-def test_the_look_ahead_equals_its_definition(family: str, kind: str) -> None:
+@pytest.mark.parametrize("look", [replica, predictive])
+def test_look_aheads_equal_their_definition(
+    look: Callable[[Instance, Prefix], float], family: str, kind: str
+) -> None:
     case = make(family, kind, np.random.default_rng([8, FAMILIES.index(family), PRIORS.index(kind)]), 4)
     without, _ = exhausted(plain := case.search(score="trivial"))
-    nodes, _ = exhausted(states := case.search(score="predictive"))
+    nodes, _ = exhausted(states := case.search(score=look.__name__))
     assert set(nodes) == set(without)
     for prefix, node in nodes.items():
         if prefix:
             ahead = states.tree.f[node] - plain.tree.f[without[prefix]]
-            assert ahead == pytest.approx(predictive(case, prefix), rel=1e-7, abs=1e-6)
+            assert ahead == pytest.approx(look(case, prefix), rel=1e-7, abs=1e-6)
             assert states.tree.g[node] == pytest.approx(plain.tree.g[without[prefix]], abs=1e-8)
 
 
@@ -526,6 +576,24 @@ def on_a_line(points: Sequence[float], concentration: float) -> Instance:
     records = [np.array([x]) for x in points]
     likelihood = Gaussian(1, variance=1.0, mean_variance=100.0)
     return Instance(likelihood, records, CRP(concentration), None, list(range(len(points))), None)
+
+
+def test_a_record_may_add_more_than_after_copies_of_itself() -> None:
+    # with 6 the cluster's mean is near -.1; a copy of -.1, stretched to the length of 6, lies at -6
+    case = on_a_line([-5.0, 6.0, -0.1], 1.0)
+    expected = max(replica_of(case, members, 2, (1, 2)) for members in ((0,), ()))
+    assert expected == pytest.approx(-3.226548, abs=1e-6)
+    assert after(case, (0, 1), 2) == pytest.approx(-1.240046, abs=1e-6)
+    assert after(case, (0, 1), 2) <= -np.diff(case.search().heuristic.ahead)[2]
+
+
+def test_copies_are_no_bound() -> None:
+    case = on_a_line([-3.0, 3.0, *[0.1] * 6, 9.0], 5.0)
+    best, found = case.solve(), case.solve(score="replica")
+    assert best.proved
+    assert best.labels.tolist() == [0, 1, *[2] * 6, 3]
+    assert found.labels.tolist() == [*[0] * 8, 1]
+    assert best.log_joint - found.log_joint == pytest.approx(3.928088, abs=1e-6)
 
 
 def of_sizes(sizes: Sequence[int], concentration: float) -> float:
@@ -614,7 +682,7 @@ def test_what_the_search_by_links_misses() -> None:
 
 def test_singletons_as_a_look_ahead() -> None:
     for case in draw(18, 9, (4, 5)):
-        without, _ = exhausted(plain := case.search(score="trivial"))
+        without, _ = exhausted(plain := case.search(score="constant"))
         nodes, _ = exhausted(states := case.search(score="inadmissible"))
         for prefix, node in nodes.items():
             ahead = math.fsum(case.log_h((i,)) for i in range(len(prefix), case.size))
@@ -690,6 +758,7 @@ def test_orders_find_the_same_and_answer_in_the_given_one(kind: str) -> None:
     "options",
     [
         {"queue": 1000},
+        {"score": "replica"},
         {"score": "predictive"},
         {"score": "inadmissible"},
         {"mode": "count_prior"},
@@ -734,7 +803,7 @@ def far_apart(n: int) -> Data:
     return Data.of_vectors(np.arange(n, dtype=float)[:, None] * 100.0)
 
 
-@pytest.mark.parametrize("score", ["inadmissible", "predictive"])
+@pytest.mark.parametrize("score", ["inadmissible", "predictive", "replica"])
 def test_more_clusters_than_there_was_room_for(score: Any) -> None:
     n = 150 if score == "inadmissible" else 70
     found = astar(far_apart(n), Gaussian(1, mean_variance=1e6), CRP(), queue=1, score=score)
@@ -794,7 +863,7 @@ def test_all_labels_at_once_and_one_record() -> None:
         (
             CRP(),
             {"score": "best"},
-            "score must be one of admissible, trivial, predictive, inadmissible, not 'best'",
+            "score must be one of admissible, trivial, constant, replica, .* not 'best'",
         ),
         (CRP(), {"mode": "map"}, "mode must be one of joint, count_prior, likelihood_only, not 'map'"),
         (CRP(), {"order": "time"}, "order must be one of given, random, ascending, descending, not 'time'"),

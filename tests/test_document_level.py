@@ -129,8 +129,9 @@ def test_astar_proves_the_most_probable_clustering(prior: str) -> None:
     posterior = problem.posterior(PRIORS[prior])
     assert found.proved
     assert tuple(found.labels.tolist()) == max(posterior, key=lambda z: posterior[z])
-    with pytest.raises(ValueError, match="in the order given"):
-        astar(problem.data, problem.likelihood, pr.CRP(1.0), order="random")
+    for wrong in ({"score": "replica"}, {"order": "random"}):
+        with pytest.raises(ValueError, match=r"order|replica"):
+            astar(problem.data, problem.likelihood, pr.CRP(1.0), **wrong)  # type: ignore[arg-type]
 
 
 def test_its_concentration_is_drawn_with_the_clustering() -> None:

@@ -30,7 +30,7 @@ from streamdp.errors import ConfigError
 from streamdp.likelihoods import Categorical, HierarchicalPitmanYor
 from streamdp.likelihoods.categorical import TEXT, UNKNOWN, learned_from_records
 from streamdp.likelihoods.words import WORD_SPACE
-from streamdp.offline.astar import astar
+from streamdp.offline.astar import Options, Search, astar
 from streamdp.offline.plan import Plan
 from streamdp.offline.prepare import Data
 from streamdp.offline.refine import refine
@@ -309,6 +309,36 @@ def test_a_star_finds_the_best_clustering(seed: int) -> None:
     found = astar(problem.data, problem.likelihood, prior, base=problem.base)
     assert found.proved
     assert found.log_joint == pytest.approx(best, abs=1e-9)
+
+
+def test_texts_are_looked_ahead_at_after_many_copies() -> None:
+    # a record, its text, a field with two values, and three words, of which the last text repeats one
+    problem, _ = problem_of(8)
+    counts = np.array(
+        [[2, 1, 0], [1, 0, 2], [0, 2, 1], [2, 0, 1], [1, 1, 1], [0, 1, 2], [1, 2, 0], [40, 0, 0]]
+    )
+    problem.records = [
+        (np.array([0, 2, 3 + i % 2, 1, *np.flatnonzero(c) + 5]), np.array([1, 1, 1, c.sum(), *c[c > 0]]))
+        for i, c in enumerate(counts)
+    ]
+    problem.data = Data.of_words(problem.records)
+    problem.base = np.array([0.0, -1.0, -2.0, 1.0, 1.0, -0.3, -0.3, -0.3])
+    first = []
+    for score in ("replica", "trivial"):
+        chosen = Options(score=score, queue=1, base=problem.base)
+        states = Search(problem.data, problem.likelihood, EXCHANGEABLE["crp"], chosen)
+        states.next_best()
+        first.append(states.tree.f[1])
+    expected = 0.0
+    for i in range(1, 8):
+        best = -math.inf
+        for members in ((0,), ()):
+            log_h = [problem.log_h((*members, *[i] * copies)) for copies in range(8)]
+            gains = np.diff(log_h)
+            falls = np.flatnonzero(np.diff(gains) <= 0.0)
+            best = max(best, float(gains[falls[0] if len(falls) else -1]))
+        expected += best
+    assert first[0] - first[1] == pytest.approx(expected, abs=1e-8)
 
 
 def test_what_is_learned_of_a_set_agrees_with_its_parts() -> None:

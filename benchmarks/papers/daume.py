@@ -49,7 +49,7 @@ SIZES, SETS = (4, 7, 10, 15, 20, 30, 50), 15
 VOCABULARY, TOKENS, QUEUE, SWEEPS = 10, 20, 100, 100
 ENDS, MOST_STATES = 10, 2_000_000
 """Up to how many records, and states, a search without a bound is tried."""
-SCORES = ("trivial", "admissible", "predictive", "inadmissible")
+SCORES = ("trivial", "admissible", "replica", "predictive", "inadmissible")
 TRUTH = "the clusters drawn"
 
 

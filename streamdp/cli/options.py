@@ -63,9 +63,9 @@ class FitOptions(msgspec.Struct, frozen=True, kw_only=True):
         Estimate, _about("best: the most probable clustering met; vi, binder: of all draws")
     ] = "best"
     queue: Annotated[Annotated[int, Meta(ge=0)], _search("states that astar keeps, 0 for all")] = 100
-    look_ahead: Annotated[str, _search("astar's score: trivial, admissible, predictive or inadmissible")] = (
-        "inadmissible"
-    )
+    look_ahead: Annotated[
+        str, _search("astar's score: trivial, admissible, replica, predictive or inadmissible")
+    ] = "inadmissible"
     order: Annotated[str, _search("astar's order: given, random, ascending or descending")] = "given"
     distances: Annotated[
         str | None, _search("D.npy: row i holds the distances of record i from earlier ones")

@@ -16,7 +16,8 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from streamdp.kernels.rows import grown
-from streamdp.likelihoods import Likelihood, VectorFamily
+from streamdp.likelihoods import Likelihood, VectorFamily, WordFamily
+from streamdp.likelihoods.vectors import NormalFamily
 from streamdp.offline.chain import canonical, in_order
 from streamdp.offline.kernels.allocation import fill, new_allocation
 from streamdp.offline.kernels.astar import (
@@ -29,10 +30,10 @@ from streamdp.offline.kernels.astar import (
     new_workspace,
     search,
 )
-from streamdp.offline.kernels.completion import COUNTS, JOINT, SUPPORT, Heuristic
-from streamdp.offline.kernels.store import FIRST_SLOT, prepare
+from streamdp.offline.kernels.completion import COUNTS, JOINT, PREDICTIVE, REPLICA, SUMS, SUPPORT, Heuristic
+from streamdp.offline.kernels.store import FIRST_SLOT, Store, WordStore, prepare
 from streamdp.offline.plan import Order, Score
-from streamdp.offline.prepare import Data, log_coefficients, new_store
+from streamdp.offline.prepare import Data, log_coefficients, new_store, word_totals
 from streamdp.priors import by_distance, by_order
 from streamdp.priors.base import Prior, cluster_sizes
 from streamdp.priors.distance_dependent import MOST
@@ -72,6 +73,36 @@ def log_count_prior(prior: Prior, labels: np.ndarray) -> float:
     return total - math.fsum(math.lgamma(m + 1) for m in cluster_sizes(sizes))
 
 
+def lengths_of(data: Data, likelihood: Likelihood) -> np.ndarray:
+    """The Euclidean lengths of the records; ones where a multiple of a record is none, as of unit vectors."""
+    if isinstance(likelihood, NormalFamily) and data.vectors is not None:
+        lengths: np.ndarray = np.linalg.norm(data.vectors, axis=1)
+        return lengths
+    if isinstance(likelihood, WordFamily) and data.vectors is None:
+        return np.sqrt(np.bincount(data.rows, np.square(data.counts, dtype=float), data.size))
+    return np.ones(data.size)
+
+
+def with_long_tables(
+    store: Store, likelihood: Likelihood, base: np.ndarray | None, length: np.ndarray
+) -> Store:
+    """The same with tables for clusters that N scaled copies of any record join; to be prepared."""
+    if not isinstance(store, WordStore) or not store.words.size:
+        return store
+    factor = length.max() / np.maximum(length, 1.0)
+    scaled = np.floor(store.counts * np.repeat(factor, np.diff(store.offsets)) + 0.5)
+    by_word, by_record = word_totals(store.words, store.counts)
+    most = np.zeros(len(by_word))
+    np.maximum.at(most, store.words, scaled)
+    by_word += len(length) * most
+    if base is None:
+        base = likelihood.bag.base_of_records(store.offsets, store.words)
+    longer = likelihood.bag.set_terms(by_word, by_record, base)
+    if "mass" in longer._fields:
+        longer = longer._replace(mass=store.terms.mass)
+    return store._replace(terms=longer)
+
+
 def _bounds_beside(vectors: np.ndarray, family: VectorFamily) -> np.ndarray:
     """Of the vectors beside words, 0 where there is none; in any order, each record is bound by itself."""
     bounds, has = np.zeros(len(vectors)), ~np.isnan(vectors[:, 0])
@@ -80,7 +111,7 @@ def _bounds_beside(vectors: np.ndarray, family: VectorFamily) -> np.ndarray:
 
 
 def new_heuristic(
-    prior: Prior, mode: int, predictive: bool, ahead: np.ndarray, link_weights: np.ndarray
+    prior: Prior, mode: int, look: int, ahead: np.ndarray, link_weights: np.ndarray, length: np.ndarray
 ) -> tuple[Heuristic, float]:
     """What the kernels read, and the score of the state in which no record is placed.
 
@@ -88,14 +119,14 @@ def new_heuristic(
     ----------
     prior
         Of the clusterings.
-    mode
+    mode, look
         As numbered where the kernels of the completion stand.
-    predictive
-        Whether to look ahead by the clusters.
     ahead
         What log H of the records from the n-th on is expected to add, shape (N + 1,).
     link_weights
         Those of a distance dependent prior.
+    length
+        Of each record, shape (N,), for the look-ahead by copies.
     """
     n = len(ahead) - 1
     join, grown, norm, rest = np.zeros((4, n + 1))
@@ -124,7 +155,7 @@ def new_heuristic(
         closed=prior.all_or_none,
         linked=linked,
         mode=int(mode),
-        predictive=predictive,
+        look=int(look),
         join=join,
         found=found,
         norm=norm,
@@ -133,6 +164,7 @@ def new_heuristic(
         link_weight=link_weights,
         rest=rest,
         ahead=ahead,
+        length=length,
     ), root
 
 
@@ -146,6 +178,7 @@ ROUNDING = 1e-9
 NO_LIMIT = int(np.iinfo(np.int64).max)
 
 _MODES = {"joint": JOINT, "count_prior": COUNTS, "likelihood_only": SUPPORT}
+_LOOKS = {"replica": REPLICA, "predictive": PREDICTIVE}
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -159,10 +192,12 @@ class Options:
         memory may grow exponentially with N.
     score
         The look-ahead. "admissible": no less than any clustering can add, so that a queue without a bound
-        ends with the best for certain. "trivial": none; as certain where no record can have a density above
-        1. "predictive": each record in the cluster where it does best, weighed by the probabilities that
-        the prior gives for the next record (Feng et al. 2015, eq. 3). Not a bound. "inadmissible": each in
-        a cluster of its own; finds good clusterings fast.
+        ends with the best for certain. "trivial" or "constant": none; as certain where no record can have
+        a density above 1. "replica": each of the R records left after copies of itself, in the cluster
+        where it then does best (Daume 2007, 3.3); copies are scaled to the greatest length among the R
+        and added while that helps, at most R - 1. Not a bound. "predictive": each in the cluster where it
+        does best, weighed by the probabilities that the prior gives for the next record (Feng et al. 2015,
+        eq. 3). Not a bound. "inadmissible": each in a cluster of its own; finds good clusterings fast.
     mode
         "joint". "count_prior": under ``CRP``, with the probability of how many clusters there are of each
         size in place of p(z); what that can still add is a guess, namely the better of all records in the
@@ -221,11 +256,15 @@ class Search:
 
     def __init__(self, data: Data, likelihood: Likelihood, prior: Prior, options: Options) -> None:
         options.check(prior)
-        if likelihood.ordered and options.order != "given":
-            raise ValueError("with a document level A* takes the records in the order given")
+        if likelihood.ordered and (options.order != "given" or options.score == "replica"):
+            raise ValueError("with a document level A* takes the records in the order given, and no replicas")
         score, base, self.until = options.score, options.base, options.until
         self.bound, self.limit = options.queue, options.max_states or NO_LIMIT
         self.store = new_store(data, likelihood, base)
+        length = np.zeros(0)
+        if score == "replica":
+            length = lengths_of(data, likelihood)
+            self.store = with_long_tables(self.store, likelihood, base, length)
         prepare(self.store)
         store: Any = self.store
         fresh = store.fresh
@@ -241,13 +280,14 @@ class Search:
         else:
             most = likelihood.vector.upper_bounds(store.vectors[self.order])
         ahead = {"admissible": most, "inadmissible": fresh[self.order]}.get(score, np.zeros(data.size))
+        look = _LOOKS.get(score, SUMS)
         self.heuristic, root = new_heuristic(
-            prior, _MODES[options.mode], score == "predictive", from_each_on(ahead), self.link_weights
+            prior, _MODES[options.mode], look, from_each_on(ahead), self.link_weights, length
         )
         self.workspace = new_workspace(self.order, len(self.store.size))
         self.tree = new_tree(root, FIRST_STATES)
         learned = likelihood.sparse and likelihood.bag.learns_base and base is None
-        bounded = score == "admissible" or (score == "trivial" and bool(most.max() <= ROUNDING))
+        bounded = score == "admissible" or (score in ("trivial", "constant") and bool(most.max() <= ROUNDING))
         self.exact = bounded and options.queue == 0 and options.mode == "joint" and not learned
         """Whether the next complete state is the best; not once ``max_states`` is reached."""
 
@@ -325,8 +365,8 @@ def astar(data: Data, likelihood: Likelihood, prior: Prior, **options: Any) -> A
 
     Notes
     -----
-    Daume 2007, sections 3.1 and 3.2. Under "joint" the best completion of p(z) is exact, and "admissible"
-    holds for every record. "count_prior" is his eq. 2, with the
+    Daume 2007, sections 3.1 to 3.3. Under "joint" the best completion of p(z) is exact, and "admissible"
+    holds for every record; his lemma on copies, "replica", is false. "count_prior" is his eq. 2, with the
     better of two completions in place of a greedy one. Feng, Blei and Frazier search through the links of
     a distance dependent prior; here all links that make the same clustering are one state.
     """

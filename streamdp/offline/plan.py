@@ -10,7 +10,7 @@ from streamdp.errors import ConfigError, Exit
 Method = Literal["beam", "astar", "gibbs", "split-merge", "permutation", "hybrid"]
 Start = Literal["auto", "sequential", "one", "singletons", "random", "beam"]
 Estimate = Literal["best", "vi", "binder"]
-Score = Literal["admissible", "trivial", "predictive", "inadmissible"]
+Score = Literal["admissible", "trivial", "constant", "replica", "predictive", "inadmissible"]
 Order = Literal["given", "random", "ascending", "descending"]
 SEARCHES = ("beam", "astar")
 SAMPLERS = tuple(method for method in get_args(Method) if method not in SEARCHES)

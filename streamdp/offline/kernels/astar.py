@@ -17,7 +17,7 @@ import numpy as np
 
 from streamdp.kernels.jit import entry, kernel
 from streamdp.kernels.rows import Counters, ints, made, of, one, reals
-from streamdp.offline.kernels.completion import Heuristic, complete, predictive, weigh
+from streamdp.offline.kernels.completion import REPLICA, SUMS, Heuristic, complete, predictive, replica, weigh
 from streamdp.offline.kernels.store import FIRST_SLOT, Store, add, remove, score
 
 
@@ -255,10 +255,16 @@ def _look_ahead(store: Store, heuristic: Heuristic, workspace: Workspace, tree: 
             continue
         _put(store, workspace, depth, k)
         after = workspace.counters.clusters
-        weigh(heuristic, store.size, workspace.labels, depth + 1, after, workspace.weights)
-        workspace.rests[k] += predictive(
-            store, workspace.order, depth + 1, workspace.slots, after, workspace.weights, workspace.values
-        )
+        if heuristic.look == REPLICA:
+            ahead = replica(
+                store, workspace.order, depth + 1, workspace.slots, after, heuristic.length, workspace.values
+            )
+        else:
+            weigh(heuristic, store.size, workspace.labels, depth + 1, after, workspace.weights)
+            ahead = predictive(
+                store, workspace.order, depth + 1, workspace.slots, after, workspace.weights, workspace.values
+            )
+        workspace.rests[k] += ahead
         _take_back(store, workspace, depth, k)
 
 
@@ -290,7 +296,7 @@ def search(
         if workspace.counters.clusters == workspace.slots.shape[0]:
             return NO_SLOT
         _weigh_children(store, heuristic, workspace, tree)
-        if heuristic.predictive:
+        if heuristic.look != SUMS:
             _look_ahead(store, heuristic, workspace, tree)
         _expand(workspace, tree, bound)
     return MORE

@@ -1,6 +1,6 @@
 """What a prior gives for the next record, and the most it can still give for all that come after.
 
-Daume III 2007, section 3.1; Feng, Blei and Frazier 2015, eq. 3. The best completion of p(z) is
+Daume III 2007, sections 3.1 and 3.3; Feng, Blei and Frazier 2015, eq. 3. The best completion of p(z) is
 exact, in place of greedy steps; the papers' look-aheads at the likelihood are no bounds.
 
 ``docs/papers.md`` compares it with the papers.
@@ -14,10 +14,20 @@ from typing import NamedTuple
 import numpy as np
 
 from streamdp.kernels.jit import kernel
-from streamdp.offline.kernels.store import FIRST_SLOT, Store, score
+from streamdp.offline.kernels.store import (
+    FIRST_SLOT,
+    Store,
+    add_to_group,
+    copies_in_group,
+    score,
+    score_group,
+)
 
 JOINT, COUNTS, SUPPORT = range(3)
 """Modes: log p(z), log P(m) of how many clusters there are of each size, or only what is possible."""
+
+SUMS, REPLICA, PREDICTIVE = range(3)
+"""Look-aheads: one number for each depth, or functions of the clusters."""
 
 
 class Heuristic(NamedTuple):
@@ -31,7 +41,7 @@ class Heuristic(NamedTuple):
     closed: bool  # the best rest is all joins or all founders
     linked: bool
     mode: int
-    predictive: bool  # look ahead by the clusters, beside what each depth may add
+    look: int
     join: np.ndarray  # float64[N + 1]
     found: np.ndarray  # float64[N + 1]
     norm: np.ndarray  # float64[N + 1]
@@ -40,6 +50,7 @@ class Heuristic(NamedTuple):
     link_weight: np.ndarray  # float64[N, N] of record i by each before it; or empty
     rest: np.ndarray  # float64[N + 1] most that linked records from the n-th on can add
     ahead: np.ndarray  # float64[N + 1] what log H of the records from the n-th on is expected to add
+    length: np.ndarray  # float64[N] of each record, by which copies of it are scaled; or empty
 
 
 @kernel
@@ -184,3 +195,46 @@ def predictive(
             best = max(best, weights[k] + out[k])
         ahead += best - norm
     return ahead
+
+
+@kernel
+def _gain_of_group(store: Store, slots: np.ndarray, k: int, clusters: int, out: np.ndarray) -> float:
+    """What the group adds to log H of the k-th cluster, or of a new one."""
+    alone = score_group(store, slots[k:], 1 if k < clusters else 0, out)
+    return out[0] if k < clusters else alone
+
+
+@kernel
+def replica(
+    store: Store,
+    order: np.ndarray,
+    depth: int,
+    slots: np.ndarray,
+    clusters: int,
+    length: np.ndarray,
+    out: np.ndarray,
+) -> float:
+    """Daume 2007, section 3.3: each of the R remaining records after copies of itself.
+
+    It goes where it then does best: into a cluster, or a new one. Copies are scaled to the largest
+    ``length`` among the R, and added while that helps, at most R - 1, as many as there are others.
+    """
+    total, left, largest = 0.0, order.shape[0] - depth, 0.0
+    for place in range(depth, order.shape[0]):
+        largest = max(largest, length[order[place]])
+    for place in range(depth, order.shape[0]):
+        i, best = order[place], -math.inf
+        factor = largest / length[i] if length[i] > 0.0 else 1.0
+        for k in range(clusters + 1):
+            value = -math.inf
+            for copies in range(left):
+                copies_in_group(store, i, copies, factor)
+                before = _gain_of_group(store, slots, k, clusters, out)
+                add_to_group(store, i)
+                gain = _gain_of_group(store, slots, k, clusters, out) - before
+                if gain <= value:
+                    break
+                value = gain
+            best = max(best, value)
+        total += best
+    return total

@@ -158,6 +158,11 @@ def add_to_group(store: Any, i: int) -> None:
 
 
 @generic
+def copies_in_group(store: Any, i: int, n: int, factor: float) -> None:
+    """Let the group be n copies of a record, each scaled; word counts are rounded."""
+
+
+@generic
 def group_of_slot(store: Any, slot: int, labels: np.ndarray) -> None:
     """Let the group be all records of a slot, those that are frozen and those with that label."""
 

@@ -99,6 +99,28 @@ def _add_to_group(store: VectorStore, i: int) -> None:
     _count(store, GROUP, i)
 
 
+@clusters.copies_in_group.of(VectorStore)
+def _copies_in_group(store: VectorStore, i: int, n: int, factor: float) -> None:
+    # by doubling
+    clear(store, GROUP)
+    x = store.vectors[i]
+    if not has_vector(x):
+        return
+    powers, same = store.scratch[0], store.scratch[1]
+    _copy(store, store.block[EMPTY], powers)
+    scaled = same[: x.shape[0]]
+    for d in range(x.shape[0]):
+        scaled[d] = factor * x[d]
+    _join(store.terms, powers, scaled, _own(store.terms, scaled))
+    left = n
+    while left > 0:
+        if left & 1:
+            _merge(store.terms, store.block[GROUP], powers)
+        _copy(store, powers, same)
+        _merge(store.terms, powers, same)
+        left >>= 1
+
+
 @clusters.group_of_slot.of(VectorStore)
 def _group_of_slot(store: VectorStore, slot: int, labels: np.ndarray) -> None:
     _copy(store, store.block[slot], store.block[GROUP])

@@ -20,6 +20,7 @@ from streamdp.offline.kernels.store import (
     add_scores,
     add_to_group,
     clear,
+    copies_in_group,
     empty_group,
     group_of_slot,
     hold,
@@ -187,6 +188,19 @@ def _clear(store: WordStore, slot: int) -> None:
 def _drop_run(store: WordStore, slot: int, order: np.ndarray, first: int, last: int) -> None:
     for t in range(first, last):
         remove(store, slot, order[t])
+
+
+@clusters.copies_in_group.of(WordStore)
+def _copies_in_group(store: WordStore, i: int, n: int, factor: float) -> None:
+    empty_group(store)
+    if n > 0:
+        _count_into_group(store, i)
+        store.counters.bag_tokens = 0
+        for j in range(store.counters.bag_types):
+            w = store.bag_words[j]
+            store.bag[w] = n * int(factor * store.bag[w] + 0.5)
+            store.counters.bag_tokens += store.bag[w]
+    copies_in_group(store.beside, i, n, factor)
 
 
 @clusters.group_of_slot.of(WordStore)
