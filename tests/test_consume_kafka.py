@@ -25,6 +25,8 @@ from pages import ROOT, blocks
 from ports import free_port
 from tables_of_vectors import write_folder
 
+import streamdp
+from streamdp.state.corrections import CorrectionsFile
 from streamdp.state.snapshot import Header, newest
 
 N, PARTITIONS = 4000, 4
@@ -124,6 +126,35 @@ def test_answers_to_a_topic_come_exactly_once(
     (tmp_path / "out").write_bytes(b"".join(r.value + b"\n" for r in contents(bootstrap, output)))
     assert without_positions(tmp_path / "out") == without_positions(folder / "out")
     assert contents(bootstrap, rejects) == []
+
+
+def test_corrections_come_by_a_topic_each_once(filled: tuple[str, str, Path], tmp_path: Path) -> None:
+    """Those that it holds at the start, and those that come; through a kill and further runs."""
+    bootstrap, topic, _ = filled
+    hands = make_topic(bootstrap)
+    run = [*arguments(bootstrap, topic), "--corrections-topic", hands]
+    succeed(tmp_path, *run)
+    a, b = [story.label for story in streamdp.stories(tmp_path / "state")][:2]
+    renamed = {"what": "rename", "stories": [a], "title": "By hand", "who": "ann"}
+    produce(bootstrap, hands, [(0, b"{broken"), (0, json.dumps(renamed).encode())])
+    done = call(tmp_path, *run)
+    assert done.returncode == 0
+    assert f"topic {hands}: no correction".encode() in done.stderr
+    assert streamdp.stories(tmp_path / "state").story(a).title == "By hand"
+    follows = [*run[: run.index("--until")], *run[run.index("--until") + 2 :]]
+    process = start(tmp_path, *follows)
+    produce(bootstrap, hands, [(0, json.dumps({"what": "pin", "stories": [b]}).encode())])
+    file = CorrectionsFile(tmp_path / "state")
+    wait_for(lambda: file.read() or 2 in file.marks, process)
+    process.kill()
+    process.communicate()
+    for _ in range(2):
+        succeed(tmp_path, *run)
+    file.read()
+    assert [(each.what, each.who) for each in file.corrections] == [("rename", "ann"), ("pin", "")]
+    assert file.marks == {1: N, 2: N}
+    assert file.heard is not None
+    assert file.heard["partitions"] == {"0": 3}
 
 
 def test_what_is_refused_goes_to_its_topic(broker: Any, tmp_path: Path) -> None:

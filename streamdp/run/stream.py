@@ -18,7 +18,7 @@ from streamdp.errors import ConfigError, Exit
 from streamdp.records import Answers
 from streamdp.reports.source import open_snapshot, settings_of
 from streamdp.run.alarm import watches
-from streamdp.run.corrector import Corrector
+from streamdp.run.corrector import Corrector, heard_of
 from streamdp.run.hints import nothing_usable
 from streamdp.run.interrupt import Interrupt
 from streamdp.run.lines import further_columns
@@ -197,7 +197,7 @@ class Run:
             self._replay()
         self.heard_at = time.monotonic()
         if self.folder is not None and not self.frozen:
-            hands = self.engine, self._answer, self.sinks.put
+            hands = self.engine, self._answer, self.sinks.put, heard_of(input)
             self.corrector = Corrector(self.folder.folder, *hands)
             kept = self.folder, self.settings, outputs.modes
             self.snapshots = Snapshots(*kept, self._wait, watch, self.first)

@@ -78,6 +78,9 @@ class Input(Options, frozen=True, kw_only=True):
             "where to begin a topic: earliest (the default), latest or a time", flag="--from", when=_TOPIC
         ),
     ] = None
+    corrections_topic: Annotated[
+        str | None, _kafka("topic of the same brokers that corrections by hand come from", when=_TOPIC)
+    ] = None
     on_gap: Annotated[
         Literal["stop", "earliest", "latest"],
         _kafka("if records of the topic are gone: stop, or go on with the earliest or latest", when=_TOPIC),

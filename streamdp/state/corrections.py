@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
@@ -214,6 +214,15 @@ class _Head(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     after: int = 0
 
 
+HEARD = "heard"
+"""In a line, beside a correction that came from a topic: how far that had been read."""
+
+
+def _with(correction: Correction, heard: Mapping[str, Any] | None) -> dict[str, Any]:
+    found: dict[str, Any] = msgspec.to_builtins(correction)
+    return found if heard is None else {**found, HEARD: heard}
+
+
 class CorrectionsFile:
     """The corrections of a state's folder, and their positions.
 
@@ -233,6 +242,8 @@ class CorrectionsFile:
         self.corrections: list[Correction] = []
         self.marks: dict[int, int] = {}
         """Position by number."""
+        self.heard: dict[str, Any] | None = None
+        """How far a topic of corrections had been read, at the last that came from it."""
 
     def look(self) -> None:
         """Read it, if there is more in it than was read last."""
@@ -255,7 +266,7 @@ class CorrectionsFile:
     def read(self) -> None:
         """Read all of it; without a file there are no corrections."""
         seen = self._look()
-        self.corrections, self.marks, self._seen = [], {}, seen
+        self.corrections, self.marks, self.heard, self._seen = [], {}, None, seen
         if seen is None:
             return
         with (
@@ -293,16 +304,21 @@ class CorrectionsFile:
                 raise ValueError("a position out of order")
             self.marks[mark.number] = mark.at
             return
+        heard = found.pop(HEARD, None) if isinstance(found, dict) else None
         correction = msgspec.convert(found, Correction)
         if correction.number != self.last + 1:
             raise ValueError(f"correction {correction.number} comes after {self.last}")
         self.corrections.append(correction)
+        self.heard = heard or self.heard
 
-    def append(self, correction: Correction) -> Correction:
-        """Add a correction, durably; it is given back with its number."""
+    def append(self, correction: Correction, heard: Mapping[str, Any] | None = None) -> Correction:
+        """Add a correction, durably; it is given back with its number.
+
+        ``heard`` is how far the topic has been read that it came from.
+        """
         with self._open() as file:
             numbered = msgspec.structs.replace(correction, number=self.last + 1)
-            self._append(file, numbered)
+            self._append(file, _with(numbered, heard))
         return numbered
 
     @property
@@ -333,7 +349,7 @@ class CorrectionsFile:
             with open(open_regular(self.path, os.O_RDWR | os.O_CREAT), "r+b") as file:
                 fcntl.flock(file, fcntl.LOCK_EX)
                 whole = self._whole(file)
-                self.corrections, self.marks = [], {}
+                self.corrections, self.marks, self.heard = [], {}, None
                 self._take(whole)
                 file.seek(len(whole))
                 file.truncate()  # what a process that died has left
@@ -346,7 +362,7 @@ class CorrectionsFile:
                 sync_folder(self.path.parent)
             self._seen = self._look()
 
-    def _append(self, file: Any, line: Correction | Mark) -> None:
+    def _append(self, file: Any, line: Mapping[str, Any] | Mark) -> None:
         data = msgspec.json.encode(line) + b"\n"
         if file.tell() + len(data) > MOST_BYTES:
             raise CorrectionError(f"{self.path}: is full ({MOST_BYTES >> 20} MiB)", Exit.CANNOT_CREATE)
