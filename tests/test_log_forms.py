@@ -555,6 +555,21 @@ READ = {
         ("2026-05-04T12:00:01", None, None, "SERVICE ALERT: web1;HTTP;CRITICAL;SOFT;1;10.0.0.7 refused"),
         ("2026-05-04T12:00:02", None, None, "HOST NOTIFICATION: anna;web1;DOWN;PING CRITICAL"),
         ("2026-05-04T12:00:03", None, None, "Auto-save of retention data completed successfully.")],
+    "tensorflow": [
+        ("2026-05-04T12:00:01.123", "INFO", "tensorflow/core/guard.cc", "This binary is optimized for 7"),
+        ("2026-05-04T12:00:02.004", "WARN", "tensorflow/loader.cc", "Could not load library 7")],
+    "ray": [
+        ("2026-05-04T12:00:01.123", "INFO", "worker.py", "Started a local Ray instance of 7"),
+        ("2026-05-04T12:00:02.004", "WARNING", "services.py", "object store of 7 is full")],
+    "vllm": [
+        ("2026-05-04T12:00:01", "INFO", "llm_engine.py", "Initializing engine 7"),
+        ("2026-05-04T12:00:02", "WARNING", "config.py", "cache of 7 is small")],
+    "pytorch-rank": [
+        ("2026-05-04T12:00:01.123", "WARN", "torch/convert_frame.py", "[0/8] hit limit (7)"),
+        ("2026-05-04T12:00:02.004", "INFO", "torch/distributed/run.py", "starting 7 workers")],
+    "h2o": [
+        ("2026-05-04T12:00:01.123", None, None, "GET@/article/77#OK"),
+        ("2026-05-04T12:00:02.004", None, None, "POST@/cart#InternalServerError")],
 }  # fmt: skip
 
 

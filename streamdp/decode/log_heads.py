@@ -72,7 +72,7 @@ FORMS: tuple[str, ...] = (
     r"\s+(?P<level>[a-z])\s+(?P<component>\S+)\s+\w+\.\w+\(\d+\)\s+:\s+",  # SAP HANA
     r"\s+[0-9a-f]{12}\s+-?\d+\s+",  # Ceph
     r"\s+\d+\s+\d+\s+(?P<level>[VDIWEF])\s+(?P<component>[^\s:]++)\s*+:\s+",  # Android
-    r"(?P<level>[VDIWEF])/(?P<component>[^\s:(]++)\s*+\(\s*+\d+\):\s+",
+    r"\s*(?P<level>[VDIWEF])/(?P<component>[^\s:(]++)\s*+\(\s*+\d+\):\s+",
     r"\s+(?P<component>[\w-]+)\[[0-9a-f]+\]\s+[a-z]{3}\s+\[(?P<level>[a-z]+)\]\s+",  # Fly.io
     r"\s+(?P<component>[\w/-]+)(?:\([^()]*+\))?(?:<[^<>]*+>)*+:"
     rf"\s+(?P<level>Debug|Info|Warning|Error|Fatal|Panic|{LOW}):\s+",  # Dovecot, BIND
@@ -102,7 +102,8 @@ FORMS: tuple[str, ...] = (
     r"(?:[\w./@-]+\.go:\d+\t)?",  # zap on a terminal
     r"\s+\d+\s+\[(?P<level>Note|Warning|Error|ERROR|System)\]\s+"  # MySQL
     r"(?:\[MY-\d+\]\s+\[(?P<component>\w+)\]\s+)?",
-    rf"\s+(?P<component>[\w./-]+\.(?:{_CODE})):\d+(?::|\s+-)\s+",  # Go's log, Cassandra
+    rf":?(?:\s+\[?(?P<level>{LEVEL}|[VDIWEF])\]?)?\s+"  # a file and a line: Go, Cassandra, Ray
+    rf"\[?(?P<component>[\w./-]+\.(?:{_CODE})):\d+(?:[\]:]|\s+--?)?\s+",
     r"\]?\s+PHP (?:\w+ )??(?i:(?P<level>fatal|error|warning|notice|deprecated|standards))(?: error)?:\s+",
     r"\s+(?P<component>[\w-]+\[[a-z][\w.]*\]):\s+",  # Heroku
     r"\s*+##\[(?P<level>error|warning|notice|debug)\]",  # GitHub's actions
@@ -114,7 +115,6 @@ FORMS: tuple[str, ...] = (
     r"\]?\s+(?P<level>information|notice|warning|critical|debug)/(?P<component>\w+):\s+",  # Icinga
     rf"\s+\|\s+(?P<level>{LEVEL})\s*\|[^|]++\|\s+(?P<component>[\w.]+)\s*\|\s+\d+ - [^|]++\|\s+",  # Karaf
     r",\s+(?P<level>Info|Error|Warning|Perf)\s{2,}(?P<component>\w+)\s{2,}",  # Windows' servicing
-    rf"\s+\[(?P<level>{LEVEL})\]\s+(?P<component>[\w./-]+\.(?:{_CODE})):\d+\s+",  # FreeSWITCH
     rf":(?P<level>{LEVEL}):(?P<component>[^()\]]++)\(\d+\)\]\s+",  # Chromium
 )
 """How heads look behind the time, the first that fits a line before others. Each needs a sign of its own, so

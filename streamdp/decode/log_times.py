@@ -124,7 +124,7 @@ KNOWN = (
     ),
     _written(
         "Apache access log",
-        rf"(?P<d>\d\d)/{_MONTH}/(?P<Y>\d{{4}}):{_CLOCK} (?P<z>[+-]\d{{4}})",
+        rf"(?P<d>\d\d)/{_MONTH}/(?P<Y>\d{{4}}):{_CLOCK}{_PARTS} (?P<z>[+-]\d{{4}})",
         r"(?:(?:\S+ ){0,4}\[)?",
     ),
     _written(
@@ -132,7 +132,7 @@ KNOWN = (
         rf"(?P<l>[IWEFDV])(?:(?P<Y>\d{{4}})|(?P<y>\d\d))(?P<m>\d\d)(?P<d>\d\d) {_CLOCK}{_PARTS}",
         "",
     ),
-    _written("glog", rf"(?P<l>[IWEFDV])(?P<m>\d\d)(?P<d>\d\d) {_CLOCK}{_PARTS}", ""),
+    _written("glog", rf"(?P<l>[IWEFDV])(?P<m>\d\d)(?P<d>\d\d) {_CLOCK}{_PARTS}", r"(?:\[\w+\]:)?"),
     _written("logcat", rf"(?P<m>\d\d)-(?P<d>\d\d) {_CLOCK}{_PARTS}{_ZONE}"),
     _written("day.month.year", rf"{_DAY}\.{_MONTH_NUMBER}\.{_YEAR_LAST}"),
     _written("month.day", rf"(?P<m>\d\d)\.(?P<d>\d\d) {_CLOCK}{_PARTS}{_ZONE}"),
