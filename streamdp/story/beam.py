@@ -11,11 +11,12 @@ from streamdp.beam.data.pool import CLOSED
 from streamdp.beam.data.state import REVIEW_EVERY
 from streamdp.beam.search import BeamSearch
 from streamdp.encode.batch import Batch, Labelled
+from streamdp.encode.category_encoder import CategoryEncoder
 from streamdp.encode.encoders import Encoder
 from streamdp.encode.phrases import joined
 from streamdp.encode.vocabulary import BagEncoder, is_nameless
 from streamdp.ledger.samples import Samples
-from streamdp.likelihoods.categorical import FieldsLearned, worded_by
+from streamdp.likelihoods.categorical import TEXT, FieldsLearned, worded_by
 from streamdp.likelihoods.vectors import leave_out
 from streamdp.records import RENAMED, TITLED, Event
 from streamdp.state.retained import Retained
@@ -67,8 +68,13 @@ def keywords_of(search: BeamSearch, encoder: Encoder) -> dict[int, list[str]]:
     labels = search.labels_of(slots).tolist()
     bags = [bag_of(search, slot, said=spoken) for slot in slots.tolist()]
     elsewhere = Elsewhere.of(bags, len(search.words.learned.counts))
+    field = f"{words[TEXT]}=" if isinstance(encoder, CategoryEncoder) else ""
     return {
-        label: [words[i] or "" for i in keywords(bag, elsewhere) if not is_nameless(words[i])]
+        label: [
+            (words[i] or "").removeprefix(field)
+            for i in keywords(bag, elsewhere)
+            if not is_nameless(words[i])
+        ]
         for label, bag in zip(labels, bags, strict=True)
     }
 
