@@ -313,3 +313,11 @@ def test_what_is_copied_is_read_all_the_same(tmp_path: Path) -> None:
         del row["title"], row["summary"]
     (tmp_path / "in.jsonl").write_text("\n".join(map(json.dumps, rows)))
     assert b"texts" not in call(tmp_path, *run).stderr
+
+
+def test_of_nothing_nothing_is_read(tmp_path: Path) -> None:
+    (tmp_path / "in.jsonl").touch()
+    assert (
+        "there are no records: nothing would be clustered"
+        in call(tmp_path, "check", "in.jsonl").stdout.decode()
+    )

@@ -114,6 +114,8 @@ def _check_file(settings: Settings, file: str) -> int:
         print(f"{file}: a log, {first} {counted(len(found), 'line')} looked at\nform: {log.form}")
     else:
         print(f"{file}: {written}, {first} {counted(len(found), 'record')} looked at")
+    if not found:
+        print("there are no records: nothing would be clustered")
     if reader.decoder.header is not None:
         print(f"columns: {', '.join(map(repr, reader.decoder.header))}")
     if taken and log is None:

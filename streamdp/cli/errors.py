@@ -119,5 +119,9 @@ def _report_usage(error: Any) -> int:
     named = re.match("No such command '(.+)'$", message)
     if named and os.path.exists(named[1]):
         message = f"{named[1]} is no command but a file: say streamdp consume {named[1]}"
+    extra = re.match(r"Got unexpected extra argument.* \((.+)\)$", message)
+    if extra and all(map(os.path.exists, extra[1].split())):
+        how = "name their folder, or cat them into streamdp ... -"
+        message = f"one FILE is read, not {extra[1]} too: {how}"
     say(message if context is None else f"{message} (see {context.command_path} --help)", "error")
     return Exit.USAGE
