@@ -521,11 +521,6 @@ READ = {
         ("2026-05-04T12:00:01.123", "NOTICE", "switch_channel.c", "New Channel 77@shop.example"),
         ("2026-05-04T12:00:02.004", "WARNING", "sofia_reg.c", "SIP auth failure (REGISTER) from ip 10.0.0.7"),
         ("2026-05-04T12:00:03.004", "ERROR", "mod_x.c", "it broke 7 times")],
-    "morgan-dev": [
-        (None, None, None, "GET@/article/77#OK"),
-        (None, None, None, "POST@/cart#InternalServerError"),
-        (None, None, None, "GET@/stock#NotModified"),
-        (None, None, None, "GET@/article/78#OK")],
     "dotnet-in-compose": [
         (None, "info", "Shop.Cart", "cart 4711 opened"),
         ("2026-05-04T12:00:02.004", "LOG", "db-1", "checkpoint starting: time"),

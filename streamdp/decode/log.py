@@ -237,8 +237,6 @@ class LogLines:
         ways = [self._way(bare), *self._behind(bare), (_LEVELED, leveled), (_BOOTED, booted)]
         way, found_in = max(ways, key=lambda each: len(each[1]) >= MOSTLY * len(bare))
         if way is None or not found_in:
-            self.requests = 2 * sum(REQUEST.match(text) is not None for text in bare) > len(bare)
-            self.recognised = self.recognised or self.requests
             return "no times are found at the beginning of its lines: each is a message"
         self.written = way
         self._readers.clear()
@@ -471,8 +469,7 @@ class LogLines:
         if said is not None:
             return self._followed(at, text, self._line(said))
         if self.written is None:
-            said = Said(requested(text) or text, None)
-            return self._followed(at, text, self._line(said))
+            return self._followed(at, text, (text, None, None))
         said = self._headed(text, self.written, arrival, self._zone)
         above, at.above = at.above, ""
         if said is not None:

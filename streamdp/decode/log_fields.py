@@ -122,12 +122,10 @@ REQUEST = re.compile(
     rf"|{_TARGETS} (?P<status2>\d{{3}}) \S+ \S+ \S+ " + _ASKED.format(2) +
     r"|\S+:\d+ \[[^\]]+\] \S+ \S+ [\d/+-]+ (?P<status3>\d{3}) .*?" + _ASKED.format(3) +
     r"|(?:\d+ )?\S+ [A-Z_]+/(?P<status4>\d{3}) \d+ (?P<method4>[A-Z]{3,10}) (?P<path4>\S+)"
-    r'|(?P<status5>\d{3}) \|[^|]*+\|[^|]*+\| (?P<method5>[A-Z]{3,10}) +"(?P<path5>[^"]++)"'
-    r"| ?(?P<method6>GET|HEAD|POST|PUT|DELETE|PATCH|OPTIONS) (?P<path6>/\S*) (?P<status6>\d{3}) "
-    r"(?:in )?[\d.]+ ?m?s\b",
+    r'|(?P<status5>\d{3}) \|[^|]*+\|[^|]*+\| (?P<method5>[A-Z]{3,10}) +"(?P<path5>[^"]++)"',
     re.ASCII,
 )  # fmt: skip
-"""A request and its status: of Apache, nginx and others; AWS; HAProxy; Squid; Gin; Express."""
+"""A request and its status: of Apache, nginx and others; AWS; HAProxy; Squid; Gin."""
 
 
 def values(record: Mapping[str, Any], paths: Iterable[Path]) -> Iterator[Any]:
@@ -295,7 +293,7 @@ def requested(message: str, at: int = 0) -> str | None:
     parts = found.groupdict()
     return request_of(
         *(
-            next(filter(None, (parts[f"{name}{n}"] for n in range(1, 7))))
+            next(filter(None, (parts[f"{name}{n}"] for n in range(1, 6))))
             for name in ("method", "path", "status")
         )
     )
