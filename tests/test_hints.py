@@ -26,8 +26,6 @@ def refused(data: bytes, settings: Settings, header: list[str] | None = None) ->
     ("data", "part"),
     [
         (b"a line of a log", "--format text"),
-        (b"time,headline,source", "--format csv"),
-        (b"time\theadline\tsource", "--format tsv"),
         (b'{"headline": "storm over coast", "ts": 5}', "try --text-field headline"),
         (b'{"txt": "storm", "a_long_title": "storm over the coast"}', "try --text-field txt"),
         (b'{"embedding": [1, 2], "n": 5}', "try --vector-field embedding"),

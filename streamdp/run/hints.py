@@ -103,7 +103,8 @@ def hint(rejects: Sequence[Reject], settings: Settings, input_format: str, heade
     if first.reason in ("not_utf8", "too_large") or b"\0" in first.data[front:1000]:
         return f"the input looks like {NO_TEXT}"
     if first.reason in ("not_json", "not_an_object"):
-        return _of_lines(first.data)
+        what = spread(first.data)
+        return f"the input looks like {what}" if what else "for plain lines of text say --format text"
     if first.reason == "wrong_type" and first.detail.endswith("not a number"):
         return f"--numbers {settings.text_field} clusters numbers, --text-field names another"
     if first.reason in ("missing_field", "null_value") and input_format != "otlp":
@@ -113,18 +114,6 @@ def hint(rejects: Sequence[Reject], settings: Settings, input_format: str, heade
     if first.reason == "wrong_kind" and settings.likelihood != "auto":
         return f"--likelihood {settings.likelihood} is for other records than these: leave it out"
     return ""
-
-
-def _of_lines(data: bytes) -> str:
-    if what := spread(data):
-        return f"the input looks like {what}"
-    line = data.decode(errors="replace")
-    for delimiter, name in (("\t", "tsv"), (";", "ssv"), ("|", "psv"), (",", "csv")):
-        if line.count(delimiter) >= 2 and not line.lstrip().startswith(("{", "[")):
-            return (
-                f"if its first line names columns, say --format {name}; for plain lines of text --format text"
-            )
-    return "for plain lines of text say --format text"
 
 
 def _of_fields(rejects: Sequence[Reject], settings: Settings) -> str:

@@ -51,18 +51,6 @@ COLUMNS = ("csv", "tsv", "ssv", "psv")
 """Formats whose first line names the columns."""
 
 
-LINES: dict[Format, Written] = {
-    "jsonl": "jsonl",
-    "csv": "csv",
-    "tsv": "tsv",
-    "ssv": "ssv",
-    "psv": "psv",
-    "text": "text",
-    "log": "text",
-    "otlp": "jsonl",
-}
-"""How a source cuts each format into records."""
-
 ENDINGS: dict[str, Format] = {
     ".json": "jsonl",
     ".jsonl": "jsonl",
@@ -134,6 +122,11 @@ def start_of(text: str, zone: str | None = None) -> Literal["earliest", "latest"
 def format_of(settings: Settings, file: str | None) -> Format:
     """The format of the input: as set, else by the ending of the file's name."""
     return settings.format if settings.format != "auto" else ending_of(file or "") or "jsonl"
+
+
+def written_as(format: Format) -> Written:
+    """How a source cuts a format into records."""
+    return "text" if format == "log" else "jsonl" if format == "otlp" else format
 
 
 def ending_of(file: str) -> Format | None:
@@ -545,7 +538,7 @@ def _kind_of(input: Input) -> str:
 
 def open_file(asked: Opening) -> FileSource:
     """A file or a pipe, of lines or rows."""
-    file = FileSource(asked.address, LINES[asked.format], asked.follow, max_line=asked.longest)
+    file = FileSource(asked.address, written_as(asked.format), asked.follow, max_line=asked.longest)
     if asked.format in COLUMNS:
         asked.reader.set_header(file)
     return file
@@ -553,7 +546,7 @@ def open_file(asked: Opening) -> FileSource:
 
 def open_folder(asked: Opening) -> FolderSource:
     """A folder of files of lines."""
-    written, longest = LINES[asked.format], asked.longest
+    written, longest = written_as(asked.format), asked.longest
     return FolderSource(
         asked.address,
         lambda path, whole: FileSource(path, written, max_line=longest, whole=whole),

@@ -33,13 +33,13 @@ from streamdp.run.hints import foreign, is_record, nothing_usable, spread
 from streamdp.run.messages import say
 from streamdp.run.reading import (
     COLUMNS,
-    LINES,
     Reader,
     ending_of,
     format_of,
     is_columnar,
     named_fields,
     refuse_unknown,
+    written_as,
 )
 from streamdp.settings import Settings
 from streamdp.settings.assemble import is_sparse
@@ -241,7 +241,7 @@ def _is_table(lines: Sequence[bytes], delimiter: str) -> bool:
 
 def _named(settings: Settings, shown: str, file: str) -> Settings:
     """The settings, with the fields of texts, times and ids where records have none of the default names."""
-    written: Form = "parquet" if is_columnar(file) else LINES[format_of(settings, file)]
+    written: Form = "parquet" if is_columnar(file) else written_as(format_of(settings, file))
     if written == "text":
         return settings
     columns: dict[str, list[Any]] = {}
