@@ -3,8 +3,8 @@
 numba optimises every function, with all that it calls, and emits machine code for it, before the next one
 may call it; in a chain of functions that is work for nothing for all but the last. Here a function is
 lowered, and its code kept to be linked into its callers: only an entry, with what it calls, is optimised and
-emitted. This uses numba's own way to change its pipeline (``pipeline_class``) with one pass more, which hands
-the lowering a library that ends differently.
+emitted. This uses numba's own way to change its pipeline (``pipeline_class``): fewer passes, and a library
+that ends differently.
 """
 
 from __future__ import annotations
@@ -24,7 +24,6 @@ from numba.core import (
     base,
     cgutils,
     codegen,
-    event,
     postproc,
     transforms,
     typed_passes,
@@ -33,7 +32,7 @@ from numba.core import (
 )
 from numba.core.compiler import CompilerBase, Flags
 from numba.core.compiler_lock import global_compiler_lock
-from numba.core.compiler_machinery import AnalysisPass, PassManager, register_pass
+from numba.core.compiler_machinery import PassManager
 from numba.core.types import functions
 from numba.extending import overload, register_jitable
 
@@ -43,71 +42,52 @@ from streamdp.kernels.machine import MachineCode
 from streamdp.kernels.prebuilt import cpu
 
 
-def leave_blas_for_later() -> None:
-    """Let numba look for a BLAS when one of its functions is compiled, as it does anyway, and not before.
-
-    When it begins to compile, it would import SciPy where that is installed, to see whether matrices can be
-    multiplied: a third of a second, for functions that no kernel calls.
-    """
-    linalg: Any = importlib.import_module("numba.np.linalg")
-    look = linalg.ensure_blas
-    linalg.ensure_blas = lambda: None
-    try:
-        importlib.import_module("numba.np.arraymath")
-    finally:
-        linalg.ensure_blas = look
-
-
 @contextmanager
 def quickly() -> Iterator[None]:
     """While it lasts, numba leaves out what takes it a third of its time, and changes nothing.
 
     No garbage is looked for: most of what a compiler makes lasts until it is done. What an operator makes of
-    types, and the size of a type, are looked up once. Nobody is told of each lock of LLVM.
+    types, and the size of a type, are looked up once. Nobody is told of each lock of LLVM. SciPy's BLAS is
+    looked for when one of its functions is compiled, not when numba begins: that would import SciPy.
     """
     ours: tuple[tuple[Any, str, Any], ...] = (
         (functions.BaseFunction, "get_call_type", _call_type),
         (base.BaseContext, "get_abi_sizeof", _size),
         (postproc.PostProcessor, "run", _processed),
-        (event, "start_event", _started),
-        (event, "end_event", _ended),
+        (importlib.import_module("numba.np.linalg"), "ensure_blas", lambda: None),
+        (llvm.ffi.lib._lock, "_cblist", []),  # noqa: SLF001 - who is told of it is kept nowhere else
     )
     with global_compiler_lock:
-        collects = gc.isenabled()
+        collects, own = gc.isenabled(), [getattr(owner, name) for owner, name, _ in ours]
         gc.disable()
         try:
             for owner, name, quick in ours:
                 setattr(owner, name, quick)
             yield
         finally:
-            for (owner, name, _), own in zip(ours, _OWN, strict=True):
-                setattr(owner, name, own)
+            for (owner, name, _), before in zip(ours, own, strict=True):
+                setattr(owner, name, before)
             if collects:
                 gc.enable()
 
 
-_OWN = (
-    functions.BaseFunction.get_call_type,
-    base.BaseContext.get_abi_sizeof,
-    postproc.PostProcessor.run,
-    event.start_event,
-    event.end_event,
-)
+_own_call_type = functions.BaseFunction.get_call_type
+_own_size = base.BaseContext.get_abi_sizeof
 _calls: dict[Any, Any] = {}
 _sizes: dict[int, tuple[Any, int]] = {}
 
 
 def _call_type(function: Any, context: Any, given: Any, named: Any) -> Any:
     if named or not isinstance(function.typing_key, (BuiltinFunctionType, type)):
-        return _OWN[0](function, context, given, named)
+        return _own_call_type(function, context, given, named)
     if (function, given) not in _calls:
-        _calls[function, given] = _OWN[0](function, context, given, named)
+        _calls[function, given] = _own_call_type(function, context, given, named)
     return _calls[function, given]
 
 
 def _size(context: Any, kind: Any) -> int:
     if id(kind) not in _sizes:
-        _sizes[id(kind)] = kind, _OWN[1](context, kind)
+        _sizes[id(kind)] = kind, _own_size(context, kind)
     return _sizes[id(kind)][1]
 
 
@@ -117,33 +97,6 @@ def _processed(processor: Any, emit_dels: bool = False, extend_lifetimes: bool =
     found.blocks = transforms.canonicalize_cfg(found.blocks)
     found.variable_lifetime = postproc.VariableLifetime(found.blocks)
     found.generator_info = None
-
-
-def _started(kind: str, data: Any = None) -> None:
-    if kind != _LOCK:
-        _OWN[3](kind, data)
-
-
-def _ended(kind: str, data: Any = None, exc_details: Any = None) -> None:
-    if kind != _LOCK:
-        _OWN[4](kind, data, exc_details)
-
-
-_LOCK = "numba:llvm_lock"
-
-
-class _Counter(event.Listener):
-    """Counts the functions of the kernel that is being compiled."""
-
-    def on_start(self, event: Any) -> None:
-        pass
-
-    def on_end(self, event: Any) -> None:
-        count_function()
-
-
-_register: Any = event.register
-_register("numba:compile", _Counter())
 
 
 def _optimiser(generator: Any, level: int) -> Any:
@@ -188,6 +141,7 @@ class InnerLibrary(codegen.JITCodeLibrary):
         """Link nothing, optimise nothing, emit nothing."""
         self._raise_if_finalized()
         self._finalized = True
+        count_function()
 
     def get_pointer_to_function(self, name: str) -> int:
         """0: there is no machine code."""
@@ -221,22 +175,6 @@ class _EntryLibrary(codegen.JITCodeLibrary):
         return MachineCode(self.name, emitted, needs)
 
 
-@register_pass(mutates_CFG=False, analysis_only=True)
-class _ChooseLibrary(AnalysisPass):
-    """Let a function be lowered into a library of the inner kind."""
-
-    _name = "streamdp_choose_library"
-
-    def __init__(self) -> None:
-        AnalysisPass.__init__(self)
-
-    def run_pass(self, state: Any) -> bool:
-        """Set the library; nothing else changes."""
-        generator = state.targetctx.codegen()
-        state.library = InnerLibrary(generator, state.func_id.func_qualname)
-        return False
-
-
 class _Settings(Flags):
     """How to compile: numba compares it wherever it types a call, and would ask for each of 40 settings."""
 
@@ -263,7 +201,6 @@ _PASSES = (
     untyped_passes.ReconstructSSA,
     untyped_passes.DeadBranchPrune,
     typed_passes.NopythonTypeInference,
-    _ChooseLibrary,
     typed_passes.PreLowerStripPhis,
     typed_passes.NativeLowering,
     typed_passes.NoPythonBackend,
@@ -281,7 +218,9 @@ class InnerCompiler(CompilerBase):
         super().__init__(typing, target, library, args, result, _Settings(flags), local)
 
     def define_pipelines(self) -> list[Any]:
-        """One pipeline."""
+        """One pipeline, for code that goes to a library of the inner kind."""
+        state = self.state
+        state.library = InnerLibrary(state.targetctx.codegen(), state.func_id.func_qualname)
         passes = PassManager("kernel")
         for each in _PASSES:
             passes.add_pass(each, each.__name__)
@@ -341,7 +280,6 @@ def compiled(function: Callable[..., Any], arguments: tuple[Any, ...], name: str
     """
     config: Any = numba.config
     config.CPU_NAME, config.CPU_FEATURES = cpu()  # without effect once something has been compiled
-    leave_blas_for_later()
     kinds = tuple(map(numba.typeof, arguments))
     with quickly():
         dispatcher = dispatcher_of(function)
