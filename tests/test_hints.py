@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
+import tempfile
 from pathlib import Path
+from typing import Any
 
 import pytest
 from commands import call, fail, newest_lines, succeed
 
 from streamdp.decode.decoder import Decoder
 from streamdp.records import Raw, Reject
+from streamdp.run import recognise
 from streamdp.run.hints import hint
 from streamdp.settings import Settings
 
@@ -319,3 +323,15 @@ def test_of_nothing_nothing_is_read(tmp_path: Path) -> None:
         "there are no records: nothing would be clustered"
         in call(tmp_path, "check", "in.jsonl").stdout.decode()
     )
+
+
+@pytest.mark.parametrize("lacking", [(os, "memfd_create"), (tempfile, "NamedTemporaryFile")])
+def test_what_comes_is_copied_to_memory_or_to_a_file(
+    monkeypatch: pytest.MonkeyPatch, lacking: tuple[Any, str]
+) -> None:
+    """Folders may all be closed to writing, and not every system has files in memory."""
+    if not hasattr(os, "memfd_create") and lacking[0] is tempfile:
+        pytest.skip("this system has no files in memory")
+    monkeypatch.delattr(*lacking, raising=False)
+    monkeypatch.setattr(recognise, "_awaited", lambda: [b'{"title": "storm on the coast"}'] * 3)
+    assert recognise.recognised(Settings(), "-").text_field == "title"

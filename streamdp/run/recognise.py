@@ -12,7 +12,7 @@ import select
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import IO, Any, Literal
 
 import msgspec
 from streamdp_connectors.files.parquet import ParquetSource
@@ -89,10 +89,12 @@ def recognised(settings: Settings, file: str | None, *, logs: bool = True) -> Se
     if file is None:
         return settings
     if file == "-":
-        with tempfile.NamedTemporaryFile() as copy:
-            copy.write(b"\n".join(_awaited()))
+        lines = _awaited()
+        with _scratch() as copy:
+            copy.write(b"\n".join(lines))
             copy.flush()
-            return _shown(settings, "what comes", copy.name, logs)
+            name = copy.name if isinstance(copy.name, str) else f"/dev/fd/{copy.name}"
+            return _shown(settings, "what comes", name, logs)
     _refuse_missing(file)
     if not os.path.isdir(file):
         return _shown(settings, file, file, logs)
@@ -102,6 +104,13 @@ def recognised(settings: Settings, file: str | None, *, logs: bool = True) -> Se
         return _as_log(settings, file) or settings
     alike = len({ending_of(path) for path in paths}) == 1
     return _shown(settings, file, paths[0], logs=False) if alike else settings
+
+
+def _scratch() -> IO[bytes]:
+    """A file that only this process sees: in memory where the system can, as no folder may be writable."""
+    if hasattr(os, "memfd_create"):
+        return os.fdopen(os.memfd_create("input"), "w+b")
+    return tempfile.NamedTemporaryFile()
 
 
 def _shown(settings: Settings, name: str, file: str, logs: bool) -> Settings:
