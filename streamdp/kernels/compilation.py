@@ -52,27 +52,27 @@ def _plan(kernels: str) -> dict[str, float]:
 
 PLANS = (
     _plan(
-        "encode.bags.count .4, beam.step.advance.advance 11.6, "
-        "ledger.step.put_all 1.9, ledger.step.write_again .2, "
-        "beam.looks.rearrange.keep_head .4, beam.looks.recent.gather .3, "
-        "beam.looks.second_look.look_again 3.5, likelihoods.words._invert_base .1, "
-        "likelihoods.words.log_gammas .1, beam.looks.dividing.try_as_two .7, "
-        "beam.looks.dividing.weigh_strangers .3"
+        "encode.bags.count .3, beam.step.advance.advance 8.7, "
+        "ledger.step.put_all 1.4, ledger.step.write_again .2, "
+        "beam.looks.rearrange.keep_head .3, beam.looks.recent.gather .2, "
+        "beam.looks.second_look.look_again 2.6, likelihoods.words._invert_base .1, "
+        "likelihoods.words.log_gammas .1, beam.looks.dividing.try_as_two .5, "
+        "beam.looks.dividing.weigh_strangers .2"
     ),
     _plan(
         "likelihoods.base.find_nearest .2, likelihoods.vectors.clear_entry .1, beam.step.advance.advance "
-        "6.7, ledger.step.put_all 1.8, ledger.step.write_again .2, beam.looks.rearrange.keep_head .3, "
-        "beam.looks.recent.gather .2, beam.looks.uniting.collect_rows .3, beam.looks.uniting.weigh_rows .2, "
+        "5.0, ledger.step.put_all 1.4, ledger.step.write_again .2, beam.looks.rearrange.keep_head .2, "
+        "beam.looks.recent.gather .2, beam.looks.uniting.collect_rows .2, beam.looks.uniting.weigh_rows .2, "
         "beam.looks.uniting.weigh_pairs .1, beam.looks.uniting.ratios_of_unions .2, "
         "beam.looks.uniting.weigh_strays .2, beam.looks.uniting.move_members "
         ".2, likelihoods.vectors.merge_entry .2, likelihoods.vectors.log_marginal_entry .1, "
-        "beam.looks.uniting.settle_records .8, beam.looks.uniting.evidence_of_tail .2, "
+        "beam.looks.uniting.settle_records .6, beam.looks.uniting.evidence_of_tail .2, "
         "beam.looks.uniting.rebase_slots .1, beam.looks.rearrange.found_clusters .1, "
-        "likelihoods.vectors.coarsen_rows .1, beam.looks.rearrange.move_records 1.1, "
+        "likelihoods.vectors.coarsen_rows .1, beam.looks.rearrange.move_records .8, "
         "beam.looks.rearrange.tidy .2"
     ),
     _plan(
-        "lines.state._fill .2, lines.step.advance 7.8, lines.scan.mark_line .3, ledger.step.put_all 1.9, "
+        "lines.state._fill .2, lines.step.advance 5.9, lines.scan.mark_line .2, ledger.step.put_all 1.4, "
         "ledger.step.write_again .2"
     ),
 )
