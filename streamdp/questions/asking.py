@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +26,7 @@ from streamdp.questions.answers import (
     next_start,
 )
 from streamdp.questions.questions import (
+    KIND_OF,
     Asked,
     ListChanges,
     ListEvents,
@@ -122,14 +123,14 @@ def _says(story: Story, words: list[str]) -> bool:
 
 
 class Answers:
-    """The answers of a source of stories; ``state`` is the path that marks lie beside."""
+    """The answers of a source of stories, by the names of ``KINDS``; ``state`` is what marks lie beside."""
 
     def __init__(self, source: StorySource, state: str | Path | None = None) -> None:
         self._source, self._state = source, state
 
     def to(self, question: Asked) -> Any:
         """The answer to a question. Raises StreamdpError."""
-        return _ANSWERS[type(question)](self, question)
+        return getattr(self, KIND_OF[type(question)].name)(question)
 
     def list_stories(self, question: ListStories) -> StoryList:
         """Stories, in an order."""
@@ -210,20 +211,6 @@ class Answers:
         if not isinstance(self._source, EngineStories):
             raise QuestionError("only a state, or a running stream, says where a text would go")
         return titled(where_to(self._source.engine, question.text), self._source.stories())
-
-
-_ANSWERS: dict[type[Asked], Callable[[Answers, Any], Any]] = {
-    ListStories: Answers.list_stories,
-    ShowStory: Answers.show_story,
-    ListRecords: Answers.list_records,
-    ShowAnswer: Answers.show_answer,
-    ListChanges: Answers.list_changes,
-    ListMarks: Answers.list_marks,
-    ListEvents: Answers.list_events,
-    ListThemes: Answers.list_themes,
-    ShowHealth: Answers.show_health,
-    WhereWouldItGo: Answers.where_would_it_go,
-}
 
 
 def _past_of(source: StorySource) -> Told:
