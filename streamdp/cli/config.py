@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 from collections import Counter
 from collections.abc import Sequence
 from importlib.util import find_spec
@@ -49,19 +50,10 @@ def config(settings: Settings) -> None:
 
 def _entry(field: Option, value: object) -> list[str]:
     off = "" if value != field.default else "# "
-    return [f"# {field.description}: {field.allowed}", f"{off}{field.name} = {_toml(value)}"]
-
-
-def _toml(value: object) -> str:
-    if value is None:
-        return f'"{AUTO}"'
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, tuple):
-        return "[" + ", ".join(_toml(item) for item in value) + "]"
-    if isinstance(value, str):
-        return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
-    return repr(value)
+    return [
+        f"# {field.description}: {field.allowed}",
+        f"{off}{field.name} = {json.dumps(AUTO if value is None else value, ensure_ascii=False)}",
+    ]
 
 
 LIMIT = 10_000
