@@ -41,7 +41,7 @@ from streamdp.records import GAP, Raw, Record, Reject
 from streamdp.records.columns import Columns
 from streamdp.records.raw_batch import RawBatch
 from streamdp.run.messages import say
-from streamdp.run.registered import source_of
+from streamdp.run.registered import SOURCES, opened
 from streamdp.settings import Settings
 from streamdp.settings.io_options import Input, scheme_of
 from streamdp.settings.memory import longest_record
@@ -304,7 +304,7 @@ class Reader:
                 raise ConfigError(f"a {what} has no header of columns: send JSON or text", Exit.USAGE)
             address = input.topic or input.file or ""
             asked = Opening(address, input.follow, self.longest, self, settings, input, input_format)
-            self.source = source_of(_kind_of(input), asked)
+            self.source = opened(SOURCES, _kind_of(input), asked, Source)
         else:
             self.source = source
         found = self.source

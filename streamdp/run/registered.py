@@ -7,7 +7,7 @@ from functools import cache
 from importlib.metadata import Distribution, EntryPoint, PackageNotFoundError, distribution, entry_points
 from typing import Any
 
-from streamdp_connectors.protocol import Sink, SinkRequest, Source, SourceRequest
+from streamdp_connectors.protocol import SinkRequest, SourceRequest
 
 from streamdp.errors import ConfigError, Exit
 from streamdp.settings.io_options import scheme_of, without_password
@@ -31,19 +31,8 @@ def _found(group: str) -> dict[str, EntryPoint]:
     return {each.name: each for each in entry_points(group=group)} | own
 
 
-def source_of(name: str, request: SourceRequest) -> Source:
-    """Open a source. Raises ConfigError, or SourceError."""
-    source: Source = _opened(SOURCES, name, request, Source)
-    return source
-
-
-def sink_of(name: str, request: SinkRequest) -> Sink[Any]:
-    """Open a sink. Raises ConfigError, or SinkError."""
-    sink: Sink[Any] = _opened(SINKS, name, request, Sink)
-    return sink
-
-
-def _opened(group: str, name: str, request: SourceRequest | SinkRequest, contract: Any) -> Any:
+def opened(group: str, name: str, request: SourceRequest | SinkRequest, contract: Any) -> Any:
+    """Open a source or a sink. Raises ConfigError, SourceError or SinkError."""
     what, found = contract.__name__.lower(), _found(group)
     if scheme_of(request.address) is None:
         return found[name].load()(request)

@@ -28,7 +28,7 @@ from streamdp.records.columns import Columns
 from streamdp.run.lines import is_parquet, lines_for
 from streamdp.run.messages import is_terminal
 from streamdp.run.reading import Client
-from streamdp.run.registered import sink_of
+from streamdp.run.registered import SINKS, opened
 from streamdp.settings import Settings
 from streamdp.settings.io_options import NOWHERE, Input, Outputs, scheme_of, without_password
 from streamdp.state import claim
@@ -270,7 +270,8 @@ class Sinks:
                 left = left.get("state") if left and "scheme" in left else left
                 overwrite = outputs.overwrite or (cut_off and name == "output")
                 own = name, settings, outputs, beginnings.get(name, ()), to
-                self._all[name] = sink_of(kind, Opening(address, left, replayed, ended, overwrite, *own))
+                asked = Opening(address, left, replayed, ended, overwrite, *own)
+                self._all[name] = opened(SINKS, kind, asked, Sink)
         self.output: Sink[bytes] = self._all["output"]
         self.rejects: Sink[Reject] = self._all["rejects"]
         self.events: Sink[bytes] | None = self._all.get("events")
