@@ -110,17 +110,6 @@ def is_parquet(outputs: Outputs) -> bool:
     return outputs.output_format == "parquet" or (outputs.output_format == "auto" and by_name)
 
 
-def _check_parquet(outputs: Outputs, *, otel: bool) -> None:
-    """Raise ConfigError (64) for what a Parquet file cannot be."""
-    what = ""
-    if not outputs.to_file:
-        what = "a Parquet file is complete at its end only: name one, as in --output answers.parquet"
-    elif otel:
-        what = "--attributes otel is for lines of JSON: a table has no attributes"
-    if what:
-        raise ConfigError(what, Exit.USAGE)
-
-
 def lines_for(
     outputs: Outputs, settings: Settings, place: Sequence[str], keep: Sequence[str]
 ) -> JsonLines | CsvLines:
@@ -128,12 +117,13 @@ def lines_for(
     wanted, otel = outputs.output_format, outputs.attributes == "otel"
     if otel and not settings.of_lines:
         raise ConfigError("--attributes otel is for templates of log lines, and this is no log", Exit.USAGE)
-    if is_parquet(outputs):
-        _check_parquet(outputs, otel=otel)
-        return JsonLines()
+    if is_parquet(outputs) and not outputs.to_file:
+        what = "a Parquet file is complete at its end only: name one, as in --output answers.parquet"
+        raise ConfigError(what, Exit.USAGE)
     by_name = wanted == "auto" and outputs.output.lower().endswith(".csv")
-    if outputs.output_topic is None and (wanted == "csv" or by_name):
-        if otel:
-            raise ConfigError("--attributes otel is for lines of JSON: a table has no attributes", Exit.USAGE)
+    csv_ = outputs.output_topic is None and (wanted == "csv" or by_name)
+    if otel and (csv_ or is_parquet(outputs)):
+        raise ConfigError("--attributes otel is for lines of JSON: a table has no attributes", Exit.USAGE)
+    if csv_:
         return CsvLines(place, keep)
     return OtelLines() if otel else JsonLines()
