@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Collection, Sequence
 from typing import Any, Literal
 
@@ -83,7 +83,7 @@ class Timeline:
 
     def __init__(self) -> None:
         self.start = self.width = 0.0
-        self._bins: list[dict[int, int]] = []
+        self._bins: list[Counter[int]] = []
         self._totals: list[int] = []
 
     def __len__(self) -> int:
@@ -107,7 +107,7 @@ class Timeline:
             self._fold()
         index = np.clip(((at - self.start) / self.width).astype(np.int64), 0, BINS - 1)
         while len(self._bins) <= int(index.max()):
-            self._bins.append({})
+            self._bins.append(Counter())
             self._totals.append(0)
         for i, n in zip(*(each.tolist() for each in np.unique(index, return_counts=True)), strict=True):
             self._totals[i] += n
@@ -120,8 +120,7 @@ class Timeline:
         keys, counts = keys[large], counts[large]
         places, found = (keys >> _LABEL).tolist(), (keys & ((1 << _LABEL) - 1)).tolist()
         for i, label, n in zip(places, found, counts.tolist(), strict=True):
-            held = self._bins[i]
-            held[label] = held.get(label, 0) + n
+            self._bins[i][label] += n
         for i in set(places):
             if len(self._bins[i]) > 4 * KEPT:
                 self._bins[i] = _largest(self._bins[i])
@@ -141,7 +140,7 @@ class Timeline:
         first = min(first, len(self._bins) - 1)
         return first, max(min(last, len(self._bins)), first + 1)
 
-    def sums(self, first: int, last: int) -> dict[int, int]:
+    def sums(self, first: int, last: int) -> Counter[int]:
         """Records by cluster in bins ``first`` to ``last`` - 1."""
         return summed(self._bins[first:last])
 
@@ -153,27 +152,22 @@ class Timeline:
         """
         step = max(1, math.ceil((last - first) / most))
         starts = range(first, last, step)
-        rows = [
-            [sum(b.get(c, 0) for b in self._bins[i : min(i + step, last)]) for i in starts] for c in labels
-        ]
+        rows = [[sum(b[c] for b in self._bins[i : min(i + step, last)]) for i in starts] for c in labels]
         totals = [sum(self._totals[i : min(i + step, last)]) for i in starts]
         others = [total - sum(row[j] for row in rows) for j, total in enumerate(totals)]
         return step, [*rows, others]
 
 
-def summed(parts: Sequence[dict[int, int]]) -> dict[int, int]:
+def summed(parts: Sequence[Counter[int]]) -> Counter[int]:
     """The counts of several bins together."""
-    found: dict[int, int] = {}
+    found = Counter[int]()
     for part in parts:
-        for label, count in part.items():
-            found[label] = found.get(label, 0) + count
+        found.update(part)
     return found
 
 
-def _largest(held: dict[int, int]) -> dict[int, int]:
-    if len(held) <= KEPT:
-        return held
-    return dict(sorted(held.items(), key=lambda item: (-item[1], item[0]))[:KEPT])
+def _largest(held: Counter[int]) -> Counter[int]:
+    return Counter(dict(sorted(held.items(), key=lambda item: (-item[1], item[0]))[:KEPT]))
 
 
 BANDS = 12
@@ -257,7 +251,7 @@ class Graph:
         self.drawn = sorted(chosen)
         self.colours.give(self.drawn)
 
-    def _stretches(self) -> list[dict[int, int]]:
+    def _stretches(self) -> list[Counter[int]]:
         """Records by cluster in each stretch of time."""
         n = len(self.timeline)
         bounds = [i * n // STRETCHES for i in range(STRETCHES + 1)]
