@@ -17,7 +17,7 @@ from streamdp.offline.chain import Chain, recount
 from streamdp.offline.hyper import Hyper, default_names
 from streamdp.offline.plan import SEARCHES, Plan
 from streamdp.offline.problem import Problem, Solution, drawn
-from streamdp.offline.samplers import METHODS, Move
+from streamdp.offline.samplers import METHODS
 from streamdp.offline.schedule import Best, Budget, Hybrid, Trace, run, run_chains
 from streamdp.offline.similarity import LIMIT, point_estimate, similarity_matrix
 from streamdp.offline.starts import (
@@ -48,19 +48,6 @@ STARTS: dict[str, Callable[[Chain], None]] = {
     "singletons": singletons,
     "random": random_clusters,
 }
-
-
-def _climbing(problem: Problem, plan: Plan) -> list[Move]:
-    """Moves of the first half of a budget alone, which need not leave the posterior as it is."""
-    if problem.anchors or problem.bound:
-        return []
-    if problem.likelihood.ordered and plan.method == "hybrid":  # it does without permutations
-        return []
-    return METHODS[plan.method].climbing(problem.prior)
-
-
-def _drawing(problem: Problem, plan: Plan) -> list[Move]:
-    return METHODS[plan.method].moves(problem.prior, bound=problem.bound)
 
 
 def _begin(chain: Chain, problem: Problem, plan: Plan) -> None:
@@ -129,13 +116,17 @@ def sample(
 
 def _passes(problem: Problem, plan: Plan, chain: Chain) -> tuple[Hybrid, Hybrid]:
     """What a chain does in the half of its budget that may climb, and in the half that samples."""
-    moves, climbing = _drawing(problem, plan), _climbing(problem, plan)
+    method, prior = METHODS[plan.method], problem.prior
+    moves = method.moves(prior, bound=problem.bound)
+    # of long documents a hybrid does without permutations
+    stays = problem.anchors or problem.bound or (problem.likelihood.ordered and plan.method == "hybrid")
+    climbing = [] if stays else method.climbing(prior)
     if plan.hyper:
         names = default_names(chain) if problem.settings.concentration is None else ()
         names += tuple(drawn(problem.settings, problem.likelihood)) if plan.method == "hybrid" else ()
         if names:
             moves.append(Hyper(names))
-    alone = climbing and METHODS[plan.method].climb_alone
+    alone = climbing and method.climb_alone
     return Hybrid(climbing if alone else climbing + moves), Hybrid(moves)
 
 
