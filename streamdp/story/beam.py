@@ -100,7 +100,10 @@ def follow_themes(memory: Memory, search: BeamSearch, wanted: int, *, last: bool
     early = search.seq < THEMES_EVERY
     if wanted and (last or early or search.seq % THEMES_EVERY == 0):
         anew = not last and not early and search.seq // THEMES_EVERY % ANEW == 0
-        memory.look_at_themes(statistics_of(search), wanted, anew=anew)
+        if (statistics := statistics_of(search)) is not None:
+            from streamdp.story.themes import themes_of  # which needs kernels
+
+            memory.themes = themes_of(statistics, wanted, memory.themes, anew=anew)
 
 
 class _Labels:

@@ -9,7 +9,7 @@ import msgspec
 from streamdp.kernels.sound import require
 from streamdp.records import Event
 from streamdp.story.gather import RELATED, Kin
-from streamdp.story.statistics import MOST, Statistics
+from streamdp.story.statistics import MOST
 from streamdp.story.titles import Titles
 
 ENDED = 100
@@ -49,10 +49,3 @@ class Memory(msgspec.Struct):
         """What a story became part of, as far as that is remembered."""
         into = (kin.other for kin in reversed(self.kin) if kin[:2] == ("merged", label))
         return next(into, None)
-
-    def look_at_themes(self, statistics: Statistics | None, wanted: int, *, anew: bool) -> None:
-        """Bring so many themes up to date, or make them anew; numbers stay."""
-        if statistics is not None:
-            from streamdp.story.themes import themes_of  # which needs kernels
-
-            self.themes = themes_of(statistics, wanted, self.themes, anew=anew)
