@@ -8,67 +8,45 @@ from __future__ import annotations
 import functools
 import importlib
 import sys
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-from streamdp._version import __version__
+from streamdp._version import __version__ as __version__
 
 if TYPE_CHECKING:
-    from streamdp import likelihoods, priors, scoring
-    from streamdp.answers.evidence import Evidence
-    from streamdp.engine import Engine
-    from streamdp.errors import StreamdpError
-    from streamdp.estimators import cluster
-    from streamdp.estimators.clusterer import StreamDPClusterer
-    from streamdp.estimators.frames import Clustering
-    from streamdp.estimators.novelty import Novelty
-    from streamdp.estimators.stream_dp import StreamDP
-    from streamdp.offline.fit import Fit, fit
-    from streamdp.offline.plan import Plan
-    from streamdp.records import Answers, Assignment, ClusterSummary, Event, Final, Record, Reject
-    from streamdp.reports.source import stories
-    from streamdp.run.stream import Run
-    from streamdp.settings import Settings
-    from streamdp.settings.alerts import Alert
-    from streamdp.settings.io_options import Input, Outputs, Serving
-    from streamdp.state.corrections import Correction, CorrectionError
-    from streamdp.story.story import Stories, Story, Theme
-
-__all__ = [
-    "Alert",
-    "Answers",
-    "Assignment",
-    "ClusterSummary",
-    "Clustering",
-    "Correction",
-    "CorrectionError",
-    "Engine",
-    "Event",
-    "Evidence",
-    "Final",
-    "Fit",
-    "Input",
-    "Novelty",
-    "Outputs",
-    "Plan",
-    "Record",
-    "Reject",
-    "Run",
-    "Serving",
-    "Settings",
-    "Stories",
-    "Story",
-    "StreamDP",
-    "StreamDPClusterer",
-    "StreamdpError",
-    "Theme",
-    "__version__",
-    "cluster",
-    "fit",
-    "likelihoods",
-    "priors",
-    "scoring",
-    "stories",
-]
+    from streamdp import likelihoods as likelihoods
+    from streamdp import priors as priors
+    from streamdp import scoring as scoring
+    from streamdp.answers.evidence import Evidence as Evidence
+    from streamdp.engine import Engine as Engine
+    from streamdp.errors import StreamdpError as StreamdpError
+    from streamdp.estimators import cluster as cluster
+    from streamdp.estimators.clusterer import StreamDPClusterer as StreamDPClusterer
+    from streamdp.estimators.frames import Clustering as Clustering
+    from streamdp.estimators.novelty import Novelty as Novelty
+    from streamdp.estimators.stream_dp import StreamDP as StreamDP
+    from streamdp.offline.fit import Fit as Fit
+    from streamdp.offline.fit import fit as fit
+    from streamdp.offline.plan import Plan as Plan
+    from streamdp.records import Answers as Answers
+    from streamdp.records import Assignment as Assignment
+    from streamdp.records import ClusterSummary as ClusterSummary
+    from streamdp.records import Event as Event
+    from streamdp.records import Final as Final
+    from streamdp.records import Record as Record
+    from streamdp.records import Reject as Reject
+    from streamdp.reports.source import stories as stories
+    from streamdp.run.stream import Run as Run
+    from streamdp.settings import Settings as Settings
+    from streamdp.settings.alerts import Alert as Alert
+    from streamdp.settings.io_options import Input as Input
+    from streamdp.settings.io_options import Outputs as Outputs
+    from streamdp.settings.io_options import Serving as Serving
+    from streamdp.state.corrections import Correction as Correction
+    from streamdp.state.corrections import CorrectionError as CorrectionError
+    from streamdp.story.story import Stories as Stories
+    from streamdp.story.story import Story as Story
+    from streamdp.story.story import Theme as Theme
 
 _PLACES = {
     "streamdp.answers.evidence": ("Evidence",),
@@ -99,6 +77,8 @@ _PLACES = {
     "streamdp.story.story": ("Stories", "Story", "Theme"),
 }
 _ROOMS = ("likelihoods", "priors", "scoring")
+
+__all__ = sorted(["__version__", *_ROOMS, *chain(*_PLACES.values())])
 
 
 def __getattr__(name: str) -> Any:
