@@ -315,7 +315,8 @@ class Run:
         if records:
             self.heard_at = began = time.monotonic()
             self.watch.taken(records)
-            self.sinks.taken(records)
+            if self.sinks.store is not None:
+                self.sinks.store.taken(records)
             decided = self.source.decided() if isinstance(self.source, Replayable) else {}
             self.sinks.mark(self.source.positions() | decided)
             self._answer(
@@ -426,12 +427,15 @@ class Run:
         if self.snapshots is not None:
             self.snapshot(ended=not stopped)
         if not self.frozen and not (stopped and self.folder is not None):
-            last = self.engine.finish()
-            self.sinks.ending()
+            last, store = self.engine.finish(), self.sinks.store
+            if store is not None:
+                store.ending()
             self.sinks.write(last)
             self._fresh.append(last)
             self.watch.decided(last)
-            self.sinks.note_keywords(lambda: self.engine.stories(records=False))
+            if store is not None:
+                stories = self.engine.stories(records=False)
+                store.note_keywords({story.label: story.keywords for story in stories})
             self.sinks.flush(sync=True)
             self.watch.answered(last, 0)
 

@@ -8,7 +8,7 @@ import re
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,7 +24,6 @@ from streamdp_connectors.store.tables import Bounds
 
 from streamdp.errors import ConfigError, Exit, StreamdpError
 from streamdp.records import GAP, Answers, Reject
-from streamdp.records.columns import Columns
 from streamdp.run.lines import is_parquet, lines_for
 from streamdp.run.messages import is_terminal
 from streamdp.run.reading import Client
@@ -33,7 +32,6 @@ from streamdp.settings import Settings
 from streamdp.settings.io_options import NOWHERE, Input, Outputs, scheme_of, without_password
 from streamdp.state import claim
 from streamdp.state.snapshot import SUFFIX, Header, SnapshotError
-from streamdp.story.story import Story
 
 BEGINNINGS = {"events": (b'{"event":',), "finality": (b'{"final_through":',)}
 """How the lines of some outputs begin."""
@@ -319,25 +317,10 @@ class Sinks:
         if self.store is not None:
             self.store.write(answers)
 
-    def taken(self, records: Columns) -> None:
-        """These were read, and will be answered."""
-        if self.store is not None:
-            self.store.taken(records)
-
     def put(self, table: str, row: Mapping[str, Any]) -> None:
         """A row for the store that is no answer and no event."""
         if self.store is not None:
             self.store.put(table, row)
-
-    def ending(self) -> None:
-        """The input has come to its end: what is written from now on is of records that stay open."""
-        if self.store is not None:
-            self.store.ending()
-
-    def note_keywords(self, stories: Callable[[], Iterable[Story]]) -> None:
-        """What live stories are about at the end of the input."""
-        if self.store is not None:
-            self.store.note_keywords({story.label: story.keywords for story in stories()})
 
     def flush(self, sync: bool) -> None:
         """Hand everything over; ``sync`` to the disk."""
