@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from streamdp.questions.answers import Answer
-from streamdp.records import POSITION, Answers, Reject
+from streamdp.records import POSITION, Answers
 from streamdp.records.answer_rows import answer_rows
 
 
@@ -14,10 +14,6 @@ class _Place(msgspec.Struct, frozen=True, gc=False):
 
 
 _place = msgspec.json.Decoder(_Place).decode
-
-
-def _refusal(reject: Reject) -> Answer:
-    return Answer(status="refused", line=reject.position["line"], reason=reject.reason, detail=reject.detail)
 
 
 def answers_of(answers: Answers) -> list[tuple[int, Answer]]:
@@ -43,5 +39,8 @@ def answers_of(answers: Answers) -> list[tuple[int, Answer]]:
             *own, strict=True
         )
     ]
-    found += map(_refusal, answers.rejects)
+    found += [
+        Answer(status="refused", line=each.position["line"], reason=each.reason, detail=each.detail)
+        for each in answers.rejects
+    ]
     return [(answer.line, answer) for answer in found if answer.line is not None]

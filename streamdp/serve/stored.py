@@ -48,10 +48,6 @@ class Stored:
         query = "SELECT number, event, more FROM events WHERE number > ? ORDER BY number LIMIT ?"
         return self._store.execute(query, (after, most)).fetchall()
 
-    def close(self) -> None:
-        """Close the connection."""
-        self._store.close()
-
 
 class ServiceContext(NamedTuple):
     """The door; answers of the store; where store and state are; whether records are lines of text; how they
