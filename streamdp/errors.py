@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from enum import IntEnum
 
 
@@ -73,3 +73,13 @@ def foreseen(kind: type[StreamdpError], path: object, what: str, code: Exit) -> 
         yield
     except OSError as error:
         raise kind(f"{path}: cannot be {what}: {error.strerror or error}", code) from error
+
+
+@contextlib.contextmanager
+def needing(kind: Callable[[str, Exit], StreamdpError], what: str, *packages: str) -> Iterator[None]:
+    """Raise an ImportError as one of this kind: ``WHAT one more package``, and how it is installed."""
+    try:
+        yield
+    except ImportError:
+        more = "one more package" if len(packages) == 1 else "two more packages"
+        raise kind(f"{what} {more}: pip install {' '.join(packages)}", Exit.UNAVAILABLE) from None

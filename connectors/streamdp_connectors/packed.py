@@ -7,7 +7,7 @@ import re
 import zlib
 from typing import Any
 
-from streamdp.errors import Exit
+from streamdp.errors import Exit, needing
 from streamdp_connectors.protocol import SourceError
 
 _PIECE = 1 << 10
@@ -81,13 +81,8 @@ class Unzstd(Unpacker):
 
     def __init__(self, name: str) -> None:
         super().__init__(name)
-        try:
+        with needing(SourceError, f"{name} is Zstandard, and reading it needs", "zstandard"):
             import zstandard
-        except ImportError:
-            raise SourceError(
-                f"{name} is Zstandard, and reading it needs one more package: pip install zstandard",
-                Exit.UNAVAILABLE,
-            ) from None
         self._library: Any = zstandard
         self._at = 0  # of the packed bytes
         self._unpacked, self._given = b"", 0

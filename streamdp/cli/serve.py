@@ -16,7 +16,7 @@ import msgspec
 from streamdp.cli.consume import run_to_end
 from streamdp.cli.display import Display
 from streamdp.cli.warm import prepare
-from streamdp.errors import ConfigError, Exit
+from streamdp.errors import ConfigError, Exit, needing
 from streamdp.records.stored import holds_nothing
 from streamdp.run.alarm import Alarm
 from streamdp.run.interrupt import LIMIT, Interrupt
@@ -112,14 +112,10 @@ def serve(
     if format_of(settings, None) in COLUMNS:
         raise ConfigError("a service has no header of columns: send JSON or text", Exit.CONFIG)
     assert outputs.state is not None
-    try:
+    with needing(ConfigError, "serve needs", "starlette", "uvicorn"):
         from streamdp.serve.api import Service as Answering
         from streamdp.serve.bodies import FILES, SERVICE
         from streamdp.serve.door import DoorWatch, ServiceRun
-    except ImportError:
-        raise ConfigError(
-            "serve needs two more packages: pip install starlette uvicorn", Exit.UNAVAILABLE
-        ) from None
     _allow_files(FILES)
     doors: list[DoorWatch] = []
     made: list[Answering] = []

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from streamdp.decode.objects import Error, unpacked, written_lines
-from streamdp.errors import Exit
+from streamdp.errors import Exit, needing
 from streamdp.records import Assignment
 from streamdp.records.cells import as_it_was
 
@@ -168,11 +168,8 @@ def _rows(path: str | Path, error: Error) -> Iterator[tuple[int, Answer]]:
 
 
 def _parquet(path: str | Path, error: Error) -> Iterator[tuple[int, Answer]]:
-    try:
+    with needing(error, f"{path} is Parquet, and reading it needs", "pyarrow"):
         from pyarrow import ArrowException, parquet
-    except ImportError:
-        what = "is Parquet, and reading it needs one more package: pip install pyarrow"
-        raise error(f"{path} {what}", Exit.UNAVAILABLE) from None
     try:
         with parquet.ParquetFile(path) as file:
             rows = chain.from_iterable(batch.to_pylist() for batch in file.iter_batches())

@@ -20,8 +20,8 @@ LIMITS = Limits(connections=64, each=32)
 class HealthError(StreamdpError):
     """The server cannot start."""
 
-    def __init__(self, message: str) -> None:
-        super().__init__(message, Exit.UNAVAILABLE)
+    def __init__(self, message: str, exit_code: Exit = Exit.UNAVAILABLE) -> None:
+        super().__init__(message, exit_code)
 
 
 class Health:

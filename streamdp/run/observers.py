@@ -14,7 +14,7 @@ from streamdp.answers.describe import KINDS
 from streamdp.decode import decoder
 from streamdp.encode import order
 from streamdp.engine import Engine
-from streamdp.errors import ConfigError, Exit, StreamdpError
+from streamdp.errors import ConfigError, Exit, StreamdpError, needing
 from streamdp.kernels.compilation import compiling, working_time
 from streamdp.monitor.health import Health, HealthError, HealthServer
 from streamdp.monitor.metrics import Metrics
@@ -165,10 +165,8 @@ class Measured(RunObserver):
         self, busy: Callable[[], str | None] = lambda: None, at: tuple[str, int] | None = None
     ) -> None:
         super().__init__()
-        try:
+        with needing(HealthError, "metrics need", "prometheus-client"):
             self.metrics = Metrics()
-        except ImportError:
-            raise HealthError("metrics need one more package: pip install prometheus-client") from None
         for reason in reasons():
             self.metrics.count("rejects", reason, by=0)
         for kind in KINDS:
@@ -181,10 +179,8 @@ class Measured(RunObserver):
         self._pace, self._counting = Pace(), Pace(COUNTS_EVERY)
         # the clock stands still while kernels compile: a run that compiles has not stalled
         how: dict[str, Any] = {"clock": working_time, "busy": lambda: busy() or _busy()}
-        try:
+        with needing(HealthError, "metrics at an address need", "uvicorn"):
             self.server = HealthServer(self.metrics, *at, **how) if at else Health(self.metrics, **how)
-        except ImportError:
-            raise HealthError("metrics at an address need one more package: pip install uvicorn") from None
 
     def opened(self, run: Running) -> None:
         """What leaves the store is counted."""
@@ -300,13 +296,9 @@ def checked_token(token: str, where: str) -> str:
 def open_page(at: Serving, stream: str, chosen: Sequence[str], **how: Any) -> Page:
     """Serve a page. Raises StreamdpError."""
     token = how.pop("token", None) or token_in(at.page_token)
-    try:
+    with needing(StreamdpError, "the page needs", "starlette", "uvicorn"):
         from streamdp.page.server import Page
         from streamdp.page.view import View
-    except ImportError:
-        raise StreamdpError(
-            "the page needs two more packages: pip install starlette uvicorn", Exit.UNAVAILABLE
-        ) from None
     assert at.page is not None
     return Page(View(stream, chosen), at.page_host, at.page, token, **how)
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from streamdp.errors import Exit
+from streamdp.errors import Exit, needing
 from streamdp.records import Raw
 from streamdp_connectors.files.source import check_same
 from streamdp_connectors.protocol import SourceError
@@ -70,14 +70,9 @@ class ParquetSource(RowSource):
         shape: Callable[[list[str], set[str]], Callable[[Row], Row]],
         counts: Callable[[str], bool] = lambda name: True,
     ) -> None:
-        try:
+        with needing(SourceError, f"{path} is Parquet, and reading it needs", "pyarrow"):
             import pyarrow as arrow
             from pyarrow import parquet
-        except ImportError:
-            raise SourceError(
-                f"{path} is Parquet, and reading it needs one more package: pip install pyarrow",
-                Exit.UNAVAILABLE,
-            ) from None
         self._arrow = arrow
         try:
             self._file = parquet.ParquetFile(path)

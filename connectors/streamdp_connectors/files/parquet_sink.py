@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from streamdp.errors import Exit, foreseen
+from streamdp.errors import Exit, foreseen, needing
 from streamdp.records import Assignment
 from streamdp.records.arrow import ANSWERS, answer_row, table_of, types_of
 from streamdp.safe_files import open_regular, replaced
@@ -124,11 +124,6 @@ def _is_ours(path: str) -> bool:
 
 
 def _parquet(path: str) -> Any:
-    try:
+    with needing(SinkError, f"{path} is Parquet, and writing it needs", "pyarrow"):
         from pyarrow import parquet
-    except ImportError:
-        raise SinkError(
-            f"{path} is Parquet, and writing it needs one more package: pip install pyarrow",
-            Exit.UNAVAILABLE,
-        ) from None
     return parquet

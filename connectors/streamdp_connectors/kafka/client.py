@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple, TypeVar
 
-from streamdp.errors import Exit
+from streamdp.errors import Exit, needing
 from streamdp_connectors.kafka import internals
 from streamdp_connectors.kafka.batches import USUAL_LIMIT
 from streamdp_connectors.kafka.reach import Trouble, unreachable_server, wrong_protocol
@@ -37,12 +37,8 @@ _COMMON = {
 
 def library(failure: type[ConnectorError]) -> Any:
     """Import kafka-python when it is needed; its own log lines appear only where logging is configured."""
-    try:
+    with needing(failure, "Kafka needs", "kafka-python", "crc32c"):
         import kafka
-    except ImportError:
-        raise failure(
-            "Kafka needs two more packages: pip install kafka-python crc32c", Exit.UNAVAILABLE
-        ) from None
     log = logging.getLogger("kafka")
     if not log.handlers:
         log.addHandler(logging.NullHandler())
