@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import cache
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -92,7 +92,8 @@ def document() -> dict[str, Any]:
     known = dict(zip(map(str, types), schemas, strict=True))
     components[CorrectionRequest.__name__]["oneOf"] = [*map(_shape, SHAPES)]
     paths: dict[str, dict[str, Any]] = {}
-    for each in (*map(_asked(components), KINDS), *OPERATIONS):
+    asked = [_asked(kind, components[kind.takes.__name__]) for kind in KINDS]
+    for each in (*asked, *OPERATIONS):
         paths.setdefault(each.path, {})[each.method] = _described(each, known)
     bearer = {"type": "http", "scheme": "bearer"}
     return {
@@ -104,26 +105,17 @@ def document() -> dict[str, Any]:
     }
 
 
-def _asked(components: dict[str, Any]) -> Callable[[Kind], Operation]:
-    """Makes the operation of a question, whose fields stand in the components."""
-
-    def made(kind: Kind) -> Operation:
-        own = components[kind.takes.__name__]
-        summary = (inspect.getdoc(kind.takes) or "").partition("\n")[0]
-        answers = {JSON: kind.answer}
-        if kind.posted:
-            also = (403, 409, 413, 415, 507) if kind.writes else (413, 415)
-            refusals = (400, *also, 429, 503)
-            return Operation(
-                kind.path, "post", summary, {JSON: kind.answer}, refusals, takes={JSON: kind.takes}
-            )
-        needed = own.get("required", ())
-        fields = {
-            name: {**_plain(each), "required": name in needed} for name, each in own["properties"].items()
-        }
-        return Operation(kind.path, "get", summary, answers, (400, 404, 429, 503), fields)
-
-    return made
+def _asked(kind: Kind, own: dict[str, Any]) -> Operation:
+    """The operation of a question; ``own`` is its schema."""
+    summary = (inspect.getdoc(kind.takes) or "").partition("\n")[0]
+    answers = {JSON: kind.answer}
+    if kind.posted:
+        also = (403, 409, 413, 415, 507) if kind.writes else (413, 415)
+        refusals = (400, *also, 429, 503)
+        return Operation(kind.path, "post", summary, answers, refusals, takes={JSON: kind.takes})
+    needed = own.get("required", ())
+    fields = {name: {**_plain(each), "required": name in needed} for name, each in own["properties"].items()}
+    return Operation(kind.path, "get", summary, answers, (400, 404, 429, 503), fields)
 
 
 def _plain(schema: dict[str, Any]) -> dict[str, Any]:
