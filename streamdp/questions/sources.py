@@ -27,7 +27,7 @@ from streamdp.questions.questions import (
 )
 from streamdp.records.stored import store_version
 from streamdp.reports.source import append_correction, is_state, open_state, source_of
-from streamdp.state.corrections import CorrectionEntry, CorrectionList, CorrectionRequest, CorrectionsFile
+from streamdp.state.corrections import CorrectionEntry, CorrectionRequest, CorrectionsFile
 from streamdp.state.snapshot import written_at
 
 SECONDS = 90.0
@@ -70,22 +70,17 @@ class LocalSource:
             raise QuestionError(f"{self._path} cannot be asked this: it is no {needed}")
         match question:
             case ListCorrections(after=after, limit=limit):
-                return self._corrections(after, limit)
+                file = CorrectionsFile(self._path)
+                file.read()
+                return file.noted(after, limit)
             case CorrectionRequest():
-                return self._correct(question)
+                try:
+                    correction = question.correction()
+                except ValueError as error:
+                    raise QuestionError(str(error)) from None
+                made = append_correction(self._path, open_state(self._path)[1], correction)
+                return CorrectionEntry.of(made)
         return self._now().to(question)
-
-    def _corrections(self, after: int, most: int) -> CorrectionList:
-        file = CorrectionsFile(self._path)
-        file.read()
-        return file.noted(after, most)
-
-    def _correct(self, wanted: CorrectionRequest) -> CorrectionEntry:
-        try:
-            correction = wanted.correction()
-        except ValueError as error:
-            raise QuestionError(str(error)) from None
-        return CorrectionEntry.of(append_correction(self._path, open_state(self._path)[1], correction))
 
 
 class RemoteSource:
