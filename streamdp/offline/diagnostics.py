@@ -39,7 +39,14 @@ def diagnose(traces: Mapping[str, ArrayLike]) -> list[Diagnosis]:
     Rules of thumb of the paper: trust nothing with an R-hat above 1.01 or with fewer than 100
     effective draws per chain. Raises ``ValueError`` as `effective_sample_size` does.
     """
-    return [_diagnosis(name, _checked(chains, name)) for name, chains in traces.items()]
+    found = []
+    for name, given in traces.items():
+        chains = _checked(given, name)
+        with np.errstate(invalid="ignore"):  # an infinite draw: no sd, and perhaps no mean
+            mean, sd = float(chains.mean()), float(chains.std(ddof=1))
+        ess = effective_sample_size(chains, rank_normalised=True)
+        found.append(Diagnosis(name, mean, sd, ess, r_hat(chains)))
+    return found
 
 
 def autocorrelation(trace: ArrayLike) -> Floats:
@@ -108,18 +115,6 @@ def r_hat(chains: ArrayLike) -> float:
     folded = np.abs(halves - np.median(halves))
     of_values, of_distances = (_scale_reduction(_normal_scores(draws)) for draws in (halves, folded))
     return float(np.fmax(of_values, of_distances))
-
-
-def _diagnosis(name: str, chains: Floats) -> Diagnosis:
-    with np.errstate(invalid="ignore"):  # an infinite draw: no sd, and perhaps no mean
-        mean, sd = float(chains.mean()), float(chains.std(ddof=1))
-    return Diagnosis(
-        name=name,
-        mean=mean,
-        sd=sd,
-        ess=effective_sample_size(chains, rank_normalised=True),
-        r_hat=r_hat(chains),
-    )
 
 
 def _checked(chains: ArrayLike, name: str) -> Floats:
