@@ -65,7 +65,7 @@ def _diff(state: str, options: DiffOptions) -> None:
 
 def mark(state: str, name: str, time: str | None) -> None:
     """Write a mark beside a state. Raises StreamdpError."""
-    clock = diffs.clock_at(state)
+    clock = diffs.source_at(state).stories().clock
     now = clocks.time()
     if time is not None:
         moment, why = moment_of("--time", time, clock) or 0.0, "as was asked for"

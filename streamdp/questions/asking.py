@@ -40,7 +40,7 @@ from streamdp.questions.questions import (
     WhereWouldItGo,
 )
 from streamdp.records import Reject
-from streamdp.reports.diff import Told, since_in, told_of, told_of_store
+from streamdp.reports.diff import Told, since_in, told_in
 from streamdp.reports.marks import marks, since_of
 from streamdp.reports.source import EngineStories, StorySource
 from streamdp.reports.store import StoreStories
@@ -180,7 +180,7 @@ class Answers:
 
     def list_changes(self, question: ListChanges) -> ChangeList:
         """What has changed since a time or a mark."""
-        return changes_in(_past_of(self._source), question, self._state)
+        return changes_in(told_in(self._source), question, self._state)
 
     def list_marks(self, _: ListMarks) -> MarkList:
         """The moments that have a name."""
@@ -211,14 +211,6 @@ class Answers:
         if not isinstance(self._source, EngineStories):
             raise QuestionError("only a state, or a running stream, says where a text would go")
         return titled(where_to(self._source.engine, question.text), self._source.stories())
-
-
-def _past_of(source: StorySource) -> Told:
-    if isinstance(source, EngineStories):
-        return told_of(source.engine)
-    if isinstance(source, StoreStories):
-        return told_of_store(source)
-    raise QuestionError("a file of answers does not say what has changed: ask a state or a store")
 
 
 def changes_in(told: Told, question: ListChanges, state: str | Path | None) -> ChangeList:

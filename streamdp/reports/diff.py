@@ -16,11 +16,10 @@ from streamdp.errors import Exit
 from streamdp.lines.holes import Bins, Past
 from streamdp.lines.values import LEVEL
 from streamdp.records.stored import store_version
-from streamdp.reports.source import is_state, opened
+from streamdp.reports.source import EngineStories, StorySource, is_state, source_of
 from streamdp.reports.store import StoreStories
 from streamdp.story.answers import StoriesError
 from streamdp.story.changes import SURPRISING, of_kinds, of_values
-from streamdp.story.clock import Clock
 from streamdp.story.story import Stories, Story
 
 Kind = Literal["new", "surged", "fewer", "silent", "gone", "changed"]
@@ -121,29 +120,27 @@ class Halves(NamedTuple):
     born: Mapping[int, Story]
 
 
-def told_at(path: str | Path) -> Told:
-    """What a state or a store knows of its past. Raises StreamdpError."""
-    return told_of_store(StoreStories(path)) if store_version(path) else told_of(_engine_at(path))
-
-
-def clock_at(path: str | Path) -> Clock:
-    """The clock of a state or a store, which may hold no records yet. Raises StreamdpError."""
-    if store_version(path):
-        return StoreStories(path).stories().clock
-    return _engine_at(path).stories(records=False).clock
-
-
-def _engine_at(path: str | Path) -> Engine:
-    if not is_state(path):
+def source_at(path: str | Path) -> StorySource:
+    """A state or a store. Raises StreamdpError for anything else."""
+    if not (store_version(path) or is_state(path)):
         what = "is no state and no store, and answers do not say what has changed: ask a state or a store"
         raise StoriesError(f"{path}: {what}", Exit.BAD_DATA)
-    return opened(path)[1]
+    return source_of(path)
 
 
-def told_of_store(store: StoreStories) -> Told:
-    """What a store knows of its past. Raises StoriesError where it holds no records."""
-    found = store.stories()
-    return Told(found, _of_records(*store.placed(), found), store.stories(closed=True), store.templates())
+def told_at(path: str | Path) -> Told:
+    """What a state or a store knows of its past. Raises StreamdpError."""
+    return told_in(source_at(path))
+
+
+def told_in(source: StorySource) -> Told:
+    """The same of a source of stories. Raises StoriesError where it holds no records, or does not know."""
+    if isinstance(source, EngineStories):
+        return told_of(source.engine)
+    if not isinstance(source, StoreStories):
+        raise StoriesError("a file of answers does not say what has changed", Exit.BAD_DATA)
+    found = source.stories()
+    return Told(found, _of_records(*source.placed(), found), source.stories(closed=True), source.templates())
 
 
 def told_of(engine: Engine) -> Told:
