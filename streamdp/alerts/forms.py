@@ -27,7 +27,7 @@ def sentence(told: Notification) -> str:
 
     Examples
     --------
-    >>> sentence(Told(alert="a", key="born:3@7", event="born", at=0.0, story=3, title="coast storm"))
+    >>> sentence(Notification(alert="a", key="born:3@7", event="born", at=0.0, story=3, title="coast storm"))
     'new story 3: coast storm'
     """
     what = f"{'template' if told.template else 'story'} {told.story}"
