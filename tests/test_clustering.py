@@ -289,7 +289,7 @@ def test_lines_of_a_log_are_read_as_those_of_a_file(kind: str, tmp_path: Path) -
     assert isinstance(found.frame, KINDS[kind] if kind != "pyarrow" else pa.Table)
     rows = as_pandas(found.frame).to_dict("records")
     assert sorted(answers) == [0, 1, 2, 5, 6, 7, 10, 11]
-    assert rows[12]["template"] == answers[11].template == "java.lang.Broken@java.util.B.c: worse <num>"
+    assert rows[12]["template"] == answers[11].template == "java.lang.Broken-Error@java.util.B.c: worse <num>"
     for row, line in answers.items():
         assert (rows[row]["label"], rows[row]["stable_since"]) == (line.cluster, row)
     assert [rows[row]["template"] for row in (0, 1, 5, 9)] == [

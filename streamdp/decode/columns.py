@@ -48,8 +48,8 @@ class TableColumns:
 
     ``categories`` are the columns that hold categories, () for all but time, id, the kept ones and
     ``cluster``; None where there are none. Then, without a text column, every column with a name becomes a
-    feature, except time, id, the kept ones and ``cluster``. Raises ValueError for a header that lacks a
-    column that is named, or leaves nothing to cluster by.
+    feature, except time, id, the kept ones and ``cluster``. Raises ValueError for a header that repeats a
+    name, lacks a column that is named, or leaves nothing to cluster by.
     """
 
     def __init__(
@@ -61,6 +61,9 @@ class TableColumns:
     ) -> None:
         self._delimiter = delimiter
         self.header = tuple(header)
+        named = [name for name in self.header if name]
+        if len({*named}) < len(named):
+            raise ValueError(f"the header repeats a name: {', '.join(map(repr, named))}")
         at = {name: i for i, name in enumerate(self.header) if name}
         self._fields = fields
         self._text = at.get(fields.text)
