@@ -47,7 +47,7 @@ def test_a_file_becomes_a_table(tmp_path: Path) -> None:
 
 
 def test_all_are_tried_and_listed() -> None:
-    elsewhere = {"own_family", "newsroom", "oncall", "blobs"}
+    elsewhere = {"own_family", "newsroom", "oncall", "blobs", "to_lines"}
     assert {path.stem for path in EXAMPLES.glob("*.py")} == {*SHOWN, *elsewhere}
     listed = (EXAMPLES / "README.md").read_text()
     assert all(f"`{path.name}`" in listed for path in EXAMPLES.glob("*.[pi]*"))

@@ -135,7 +135,9 @@ def test_csv_header(path: Path) -> None:
     assert source.header == ["id, no", "x"]
     assert place(source) == (2, 17)
     assert drain(source) == [(3, b"1,2")]
-    for bad in (b"", b"\n\n", b"a,b,a\n", b",\n", b"\xff,b\n"):
+    path.write_bytes(b"a,b,a,a.1\n1,2,3,4\n")
+    assert FileSource(str(path), "csv").header == ["a", "b", "a.2", "a.1"]
+    for bad in (b"", b"\n\n", b",\n", b"\xff,b\n"):
         path.write_bytes(bad)
         with pytest.raises(SourceError, match="header") as caught:
             FileSource(str(path), "csv")
