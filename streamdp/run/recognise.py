@@ -78,15 +78,16 @@ Form = Written | Literal["parquet"]
 def recognised(settings: Settings, file: str | None, *, logs: bool = True) -> Settings:
     """The settings, and what the first records of the input show of it; told to the user.
 
-    Standard input is recognised by the lines that come first, a folder by its first file. An input that
-    begins with an object of OpenTelemetry's is of such, unless a format is named. By ``logs`` an input is a
-    log where its name or first lines are those of one, and a folder where its files are. Settings that have
-    no meaning with templates say that it is something else. Cells of a ``.csv`` are between semicolons or
-    tabs where its first line has those and no commas. What has no ending that says its format is a table or
-    lines of text, unless it is JSON. Times are in the first field of times where none has the name that is
-    set by default.
+    Standard input is recognised by the lines that come first, unless a format without columns is named; a
+    folder by its first file. An input that begins with an object of OpenTelemetry's is of such, unless a
+    format is named. By ``logs`` an input is a log where its name or first lines are those of one, and a
+    folder where its files are. Settings that have no meaning with templates say that it is something else.
+    Cells of a ``.csv`` are between semicolons or tabs where its first line has those and no commas. What has
+    no ending that says its format is a table or lines of text, unless it is JSON. Times are in the first
+    field of times where none has the name that is set by default.
     """
-    if file is None:
+    known = settings.format not in ("auto", *COLUMNS)
+    if file is None or (file == "-" and known):  # a run that need not wait for lines does not
         return settings
     if file == "-":
         lines = _awaited()
