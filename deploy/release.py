@@ -99,7 +99,7 @@ def prove(python: Path) -> float:
     with tempfile.TemporaryDirectory() as empty:
         environment = {"PATH": os.environ["PATH"], "HOME": empty, "STREAMDP_CACHE_DIR": f"{empty}/kernels"}
         told = subprocess.run([*command, "--version"], check=True, capture_output=True, text=True).stdout
-        if not told.startswith(f"streamdp {version_of(ROOT)} "):
+        if told != f"streamdp {version_of(ROOT)}\n":
             raise SystemExit(f"the wheel says that it is {told}")
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
         subprocess.run([*command, "demo"], check=True, capture_output=True, cwd=empty, env=environment)
