@@ -81,10 +81,9 @@ def _list_of_service(address: str, options: StoriesOptions) -> None:
     from streamdp.questions.sources import RemoteSource
     from streamdp.run.observers import token_of
 
-    for name in ("report", "story", "themes", "theme", "now"):
-        if getattr(options, name) is not None or options.records:
-            asked = "records" if options.records else name
-            how = f"for --{asked} name its --state or --store"
+    for name in ("records", "report", "story", "themes", "theme", "now"):
+        if getattr(options, name) not in (None, False):
+            how = f"for --{name} name its --state or --store"
             raise ConfigError(f"{address} is a service: {how}", Exit.USAGE)
     most = options.limit or (1_000 if options.csv or options.json else IN_TABLE)
     source = RemoteSource(address, token_of(None))

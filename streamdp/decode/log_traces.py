@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+from streamdp.lines.exceptions import ENDS
 from streamdp.records import Raw
 
 NEAR = 8
@@ -16,9 +17,6 @@ NEAR = 8
 
 WRAPPED = 5
 """Lines over which the message of an exception may go on."""
-
-ENDS = ("Error", "ption", "wable", "panic", "rrupt", "Fault")
-"""How kinds end that are never values of a template, with a frame; others are ``-Error``."""
 
 _NEVER = "(?!)"
 _KIND = r"(?:[^\W\d][\w$]*(?:\.|::))*[\w$]*(?:Error|Exception|Throwable)(?![\w$])(?!\.\w)"
@@ -269,8 +267,9 @@ class _Open:
             self.own = told
 
     def _ends(self, text: str) -> bool:
-        ends = self.language is not None and (self.first or _FIRST.match(text))
-        found = self.language.ends.match(text) if self.language and ends else None
+        found = None
+        if self.language is not None and (self.first or _FIRST.match(text)):
+            found = self.language.ends.match(text)
         if found is None or self.kind:
             self.over = found is not None and self.language is _PYTHON
             return self.over

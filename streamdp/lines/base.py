@@ -21,6 +21,7 @@ from streamdp.lines.closed_places import (
     word_kinds,
 )
 from streamdp.lines.enclosed import is_message
+from streamdp.lines.exceptions import ENDS
 from streamdp.lines.masks import FILLED, MASKED
 from streamdp.lines.scan import code_of
 from streamdp.lines.state import CLASSES, IDENTIFIER, NUMBER, WORD, Scratch, State, look_up, put
@@ -88,7 +89,7 @@ LETTERS, DIGIT, CAPITALS = 0b100000011, 0b100, 0b10
 _D, _E, _G, _I, _N, _S = b"degins"
 QUOTE, APOSTROPHE, SLASH, COLON, EQUALS, ROUND, SQUARE, DOT = b"\"'/:=([."
 AT = 64
-NAMED = np.array([list(end) for end in (b"Error", b"ption", b"wable", b"panic", b"rrupt", b"Fault")])
+NAMED = np.array([list(end.encode()) for end in ENDS])
 """What stands between an exception and its frame, and how the exception's name ends."""
 
 LONGER = 7 / 8
@@ -189,6 +190,18 @@ def _kinds(state: State, line: np.ndarray, i: int) -> int:
 
 
 @kernel
+def _follows_lead(state: State, line: np.ndarray, i: int) -> bool:
+    """Whether token i of a line is behind words that a verb follows."""
+    before = _kinds(state, line, i - 1)
+    if before & (NOT | TOWARD) == 0:
+        return before & MODAL != 0
+    ahead = _kinds(state, line, i - 2)
+    if before & TOWARD:
+        return ahead & TRIAL != 0
+    return ahead & MODAL != 0 or (i > 1 and begins(state, line[i - 2], APOSTROPHE))
+
+
+@kernel
 def names_act(state: State, line: np.ndarray, i: int) -> bool:
     """Whether what is done stands where token i of a line (-1: a hole) does.
 
@@ -203,14 +216,10 @@ def names_act(state: State, line: np.ndarray, i: int) -> bool:
         name = state.tokens[line[i - 3]]
         if is_message(state.text, name.start, name.start + name.length):
             return True
-    before, ahead = _kinds(state, line, i - 1), _kinds(state, line, i - 2)
-    denied = ahead & MODAL != 0 or (i > 1 and begins(state, line[i - 2], APOSTROPHE))
-    if before & MODAL or (before & NOT and denied) or (before & TOWARD and ahead & TRIAL):
-        return True
     k = 0
     while k < i and line[k] >= 0 and not lettered(state, line[k]):
         k += 1
-    return k == i
+    return k == i or _follows_lead(state, line, i)
 
 
 @kernel
