@@ -30,8 +30,8 @@ from streamdp.story.clock import duration
 from streamdp.story.orders import Sort
 from streamdp.story.story import TYPES, Stories, Story, StoryRecord, Theme, iso, noun_of
 
-IN_TABLE, IN_REPORT = 20, 10
-"""Stories of a table and of a report, unless a limit says otherwise."""
+IN_TABLE, IN_REPORT, MOST_AT_ONCE = 20, 10, 1_000
+"""Stories of a table and of a report, unless a limit says otherwise; of one answer of a service."""
 
 THEMES = 20
 """Themes of which --theme names one, unless --themes says otherwise."""
@@ -85,16 +85,17 @@ def _list_of_service(address: str, options: StoriesOptions) -> None:
         if getattr(options, name) not in (None, False):
             how = f"for --{name} name its --state or --store"
             raise ConfigError(f"{address} is a service: {how}", Exit.USAGE)
-    most = options.limit or (1_000 if options.csv or options.json else IN_TABLE)
+    most = min(options.limit or (MOST_AT_ONCE if options.csv or options.json else IN_TABLE), MOST_AT_ONCE)
     source = RemoteSource(address, token_of(None))
-    found = source.answer(msgspec.structs.replace(_question(options), limit=min(most, 1_000)))
+    found = source.answer(msgspec.structs.replace(_question(options), limit=most))
     kind = "lines" if any(story.template for story in found.stories) else "texts"
     shown = Stories(found.stories, records=found.records, kind=kind)
     if not _write_stories(shown, options):
         title = f"{shown.nouns} of {address}: {counted(found.records, 'record')}"
         console().print(story_table(title, shown, samples=options.samples), highlight=False)
     if found.next is not None:
-        say(f"{shown.counted(found.total - len(shown))} not shown (--limit {found.total} shows all)")
+        how = f" (--limit {found.total} shows all)" if found.total <= MOST_AT_ONCE else ""
+        say(f"{shown.counted(found.total - len(shown))} not shown{how}")
     for line in (found.lacking, *found.warnings):
         if line:
             say(line)
